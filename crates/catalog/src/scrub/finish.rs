@@ -4,7 +4,6 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use super::digests::Digests;
 use super::jobs::Outcome;
 use super::join::Lost;
 use super::top_directory::is_gone;
@@ -23,9 +22,8 @@ impl Writer<'_> {
     /// Ends the run, in one transaction: what was moved keeps its history, and what was replaced is
     /// final or put back. A run that was interrupted has not seen enough to say so; like one that was
     /// killed it leaves that to the next.
-    pub(super) fn finish(mut self, outcome: &Outcome, digests: &Digests) -> Result<ScrubSummary, ScrubError> {
-        let is_interrupted = outcome.is_interrupted || !self.read_by_own_records(digests)?;
-        if !is_interrupted {
+    pub(super) fn finish(mut self, outcome: &Outcome) -> Result<ScrubSummary, ScrubError> {
+        if !outcome.is_interrupted {
             self.catalog.begin()?;
             let finished = self.settle(outcome);
             match finished {
@@ -53,8 +51,8 @@ impl Writer<'_> {
         self.summary.oldest = self.catalog.oldest(self.scope.root.id, now + FUTURE)?;
         self.summary.unlisted = outcome.unlisted;
         self.summary.parity.clone_from(&outcome.parity);
-        self.summary.complete = outcome.is_complete && !is_interrupted;
-        self.summary.interrupted = is_interrupted;
+        self.summary.complete = outcome.is_complete;
+        self.summary.interrupted = outcome.is_interrupted;
         Ok(self.summary)
     }
 
@@ -186,7 +184,9 @@ impl Writer<'_> {
                 let Some(folder) = folders.path(catalog, directory) else { return };
                 let verdict = if old.is_some() { Verdict::Modified } else { Verdict::New };
                 summary.add(verdict, 1);
-                let (recorded, found) = (old.map(Seen::of), Some(Seen::of(new)));
+                // It may have been read again by the digest of its own record.
+                let is_comparable = old.is_none_or(|old| old.algorithm == new.algorithm);
+                let (recorded, found) = (old.map(Seen::of), is_comparable.then(|| Seen::of(new)));
                 let algorithm = names.get(&old.unwrap_or(new).algorithm).cloned().unwrap_or_default();
                 let path = root.path.join(folder).join(OsStr::from_bytes(&name));
                 report(ScrubReport { recorded, found, algorithm, ..ScrubReport::new(path, verdict) });

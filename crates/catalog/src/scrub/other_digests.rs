@@ -1,60 +1,52 @@
-//! Reads files again by the digest of the record that is theirs.
+//! Reads renamed files again whose own records have another digest.
 //!
-//! A file is read by the digest of the record of its name, or by that of new files. If it was renamed, its own record
-//! may have another digest, and the two could not be compared.
+//! A run reads a file by the digest of the record of its name, or by that of new files. What it read says nothing of the
+//! record that is the file's own, if that has another.
 
+use super::ScrubError;
 use super::digests::Digests;
 use super::finish::PAGE;
 use super::writer::Writer;
-use super::{ScrubError, top_directory::is_gone};
 use crate::store::{OtherDigest, Seen};
 use verisum_digest::Output;
-use verisum_files::reread::{Failed, past_the_cache_until};
+use verisum_files::Stat;
+use verisum_files::reread::past_the_cache_until;
 
 impl Writer<'_> {
-    /// Gives the files that the run recorded the digests of the records that are theirs. Returns whether that was done,
-    /// and nobody ended the run meanwhile. Files on hosts are not read again.
-    pub(super) fn read_by_own_records(&self, digests: &Digests) -> Result<bool, ScrubError> {
-        let (catalog, root) = (&*self.catalog, self.scope.root.id);
-        let has_several = !self.scope.root.is_remote() && catalog.algorithms()?.len() > 1;
-        if !has_several || !catalog.list_other_digests(root)? {
-            return Ok(true);
+    /// Finds out the digests of such files by the algorithms of their own records. Files on hosts are not read again.
+    pub(super) fn read_by_own_records(&self, digests: &Digests) -> Result<(), ScrubError> {
+        let (catalog, root, stop) = (&*self.catalog, &self.scope.root, &self.options.stop);
+        let may_differ = !root.is_remote() && !stop.is_due() && catalog.algorithms()?.len() > 1;
+        if !may_differ || !catalog.list_other_digests(root.id)? {
+            return Ok(());
         }
         let mut after = 0;
         loop {
             let page = catalog.other_digests(after, PAGE)?;
-            let Some((last, _)) = page.last() else { break };
+            let Some((last, _)) = page.last() else { return Ok(()) };
             after = *last;
             let mut read = Vec::with_capacity(page.len());
             for (_, file) in page {
-                if self.options.stop.is_due() {
-                    return Ok(false);
+                if stop.is_due() {
+                    return Ok(());
                 }
                 let digest = self.digest_of(&file, digests)?;
                 read.extend(digest.map(|digest| (file, digest)));
             }
             catalog.in_transaction(|| {
-                read.iter().try_for_each(|(file, digest)| catalog.set_other_digest(root, file, *digest))
+                read.iter().try_for_each(|(file, digest)| catalog.set_other_digest(root.id, file, *digest))
             })?;
         }
-        Ok(true)
     }
 
-    /// The digest of a file by the algorithm of its own record, if it still is what was recorded.
+    /// The digest of a file by the algorithm of its own record. None if that cannot be had, or the file is no longer what
+    /// the run saw.
     fn digest_of(&self, file: &OtherDigest, digests: &Digests) -> Result<Option<Output>, ScrubError> {
         let Some(set) = digests.set_of.get(&file.algorithm) else { return Ok(None) };
         let found = self.find(&self.path(file.place.0, &file.place.1)?);
-        if is_gone(&found) {
-            return Ok(None);
-        }
-        let opened = found.and_then(|(entry, _)| entry.open_regular());
-        let Ok(opened) = opened else { return Ok(None) };
-        match past_the_cache_until(&opened, &digests.sets[*set], &self.options.stop) {
-            Ok(read) => {
-                let is_it = |stat| Seen::new(stat, file.seen.digest) == file.seen;
-                Ok((is_it(&read.before) && is_it(&read.after)).then_some(read.digest))
-            }
-            Err(Failed::Stopped | Failed::System(_) | Failed::Digest(_)) => Ok(None),
-        }
+        let Ok(opened) = found.and_then(|(entry, _)| entry.open_regular()) else { return Ok(None) };
+        let is_it = |stat: &Stat| Seen::new(stat, file.seen.digest) == file.seen;
+        let read = past_the_cache_until(&opened, &digests.sets[*set], &self.options.stop).ok();
+        Ok(read.filter(|read| is_it(&read.before) && is_it(&read.after)).map(|read| read.digest))
     }
 }

@@ -165,10 +165,14 @@ fn note_attempt(
 /// Reads, judges and writes. Returns also whether all that is due was given out: what could not be listed
 /// is not among it, or a tree with such a place would never be done, and nothing in it due again.
 fn go(passage: &mut dyn Passage, work: &Work, writer: Writer) -> Result<(ScrubSummary, bool), ScrubError> {
-    let (writer, mut outcome) = passage.go(work, writer)?;
-    outcome.close(work.judge.tally, work.options.stop.is_due());
+    let (mut writer, mut outcome) = passage.go(work, writer)?;
     let _turn = work.take_turn();
-    let mut summary = writer.finish(&outcome, work.judge.digests)?;
+    if let Err(error) = writer.read_by_own_records(work.judge.digests) {
+        writer.tell_doubtful();
+        return Err(error);
+    }
+    outcome.close(work.judge.tally, work.options.stop.is_due());
+    let mut summary = writer.finish(&outcome)?;
     summary.count_reads(work.judge.tally);
     Ok((summary, outcome.is_through))
 }

@@ -313,8 +313,7 @@ impl Catalog {
             self.connection.execute("DELETE FROM fresh WHERE root = ?1", [root])?;
             self.connection.execute_batch(
                 "DROP INDEX IF EXISTS fresh_by_digest; DROP TABLE IF EXISTS fresh_inode;
-                 DROP TABLE IF EXISTS temp.misnamed; DROP TABLE IF EXISTS temp.read_again;
-                 DROP TABLE IF EXISTS temp.own_digest; DROP TABLE IF EXISTS temp.found;
+                 DROP TABLE IF EXISTS temp.misnamed;
                  DROP TABLE IF EXISTS temp.gone; DROP TABLE IF EXISTS temp.good_content",
             )
         })();

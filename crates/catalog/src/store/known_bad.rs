@@ -88,6 +88,14 @@ fn claims(with_sound: bool) -> String {
     )
 }
 
+/// Whether the file that was found under a name is in trouble, and not that of the name's record.
+pub(super) fn is_misnamed() -> String {
+    format!(
+        "file.state <> 0 AND file.state NOT IN ({MISSING}, {HELD}, {DAMAGED})
+         AND finding.inode <> file.inode AND finding.inode <> 0 AND file.inode <> 0 AND {IS_INTACT}"
+    )
+}
+
 /// What comes before what a file was when it was last read.
 pub const PAST: &str = "; ";
 
@@ -117,9 +125,8 @@ impl Catalog {
                 coalesce(again.digest, finding.digest) AS found_digest
              FROM file JOIN finding USING(directory, name)
              LEFT JOIN temp.read_again AS again USING(directory, name)
-             WHERE file.root = ?1 AND file.state <> 0 AND file.state NOT IN ({MISSING}, {HELD}, {DAMAGED})
-             AND finding.inode <> file.inode AND finding.inode <> 0 AND file.inode <> 0
-             AND {IS_INTACT}"
+             WHERE file.root = ?1 AND {}",
+            is_misnamed()
         );
         self.write("DROP TABLE IF EXISTS temp.misnamed", [])?;
         self.prepare_read_again().map_err(self.failed("write"))?;
@@ -147,8 +154,8 @@ impl Catalog {
         let sql = format!(
             "CREATE TEMP TABLE bad AS
              WITH claim AS ({claims}), told AS (
-                SELECT directory, name, root, found_algorithm AS algorithm, found_state, is_old, found_size, found_mtime, found_ctime,
-                    found_inode, found_digest FROM temp.misnamed
+                SELECT directory, name, root, found_algorithm AS algorithm, found_state, is_old, found_size,
+                    found_mtime, found_ctime, found_inode, found_digest FROM temp.misnamed
                 UNION ALL
                 SELECT directory, name, root, NULL, state, 0, size, mtime, 0, inode, NULL FROM unread
                 WHERE seen >= ?2)

@@ -64,7 +64,7 @@ pub use known_bad::{Copied, KnownBad, PAST, Succession};
 pub use listing::ListedRecord;
 pub use lock::{Lock, own_files};
 pub use manifests::Exported;
-pub use other_digests::OtherDigest;
+pub(crate) use other_digests::OtherDigest;
 pub(crate) use overview::{FileContent, SoundFile};
 pub use pass_progress::{CatalogPass, PassCost};
 pub(crate) use previous::GoneContents;

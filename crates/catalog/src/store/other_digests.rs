@@ -1,27 +1,28 @@
-//! Files that a run read by another digest than the record that is theirs has.
-
-use rusqlite::params;
-use verisum_digest::Output;
+//! Finds renamed files that a run read by another digest than that of their own records.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 
-use super::record::{DAMAGED, HELD, MISSING, columns, listed, output, seen};
+use rusqlite::params;
+use verisum_digest::Output;
+
+use super::known_bad::is_misnamed;
+use super::record::{DAMAGED, columns, listed, output, seen};
 use super::{Catalog, CatalogRecord, RecordChange, RecordName, Result, Seen};
 
 /// A file that a run read.
 #[derive(Clone, Debug)]
-pub struct OtherDigest {
+pub(crate) struct OtherDigest {
     /// The file.
-    pub place: RecordName,
+    pub(crate) place: RecordName,
     /// What is recorded of its name.
-    pub record: CatalogRecord,
+    pub(crate) record: CatalogRecord,
     /// What it is, with the digest of that record.
-    pub seen: Seen,
+    pub(crate) seen: Seen,
     /// Whether it is what was recorded, and not what was found against the record.
-    pub is_recorded: bool,
+    pub(crate) is_recorded: bool,
     /// The algorithm of the record that is its own.
-    pub algorithm: i64,
+    pub(crate) algorithm: i64,
 }
 
 impl Catalog {
@@ -29,7 +30,7 @@ impl Catalog {
     /// name, and that by inode, length and time of modification have a record of another name, with another digest.
     /// [`Catalog::other_digests`] reads the list. Of several such records the one that the run found there says most.
     /// Returns whether any file may be in it.
-    pub fn list_other_digests(&self, root: i64) -> Result<bool> {
+    pub(crate) fn list_other_digests(&self, root: i64) -> Result<bool> {
         let found = format!(
             "CREATE TEMP TABLE found AS
              SELECT directory, name, file.size, file.mtime, file.ctime, file.inode, 1 AS is_recorded
@@ -39,8 +40,8 @@ impl Catalog {
              UNION ALL
              SELECT directory, name, finding.size, finding.mtime, finding.ctime, finding.inode, 0
              FROM file JOIN finding USING(directory, name)
-             WHERE file.root = ?1 AND file.state <> 0 AND file.state NOT IN ({MISSING}, {HELD}, {DAMAGED})
-             AND finding.inode <> file.inode AND finding.inode <> 0 AND finding.digest IS NOT NULL"
+             WHERE file.root = ?1 AND {} AND finding.digest IS NOT NULL",
+            is_misnamed()
         );
         let identity = "directory, name, size, mtime, inode, algorithm";
         let own = format!(
@@ -56,7 +57,9 @@ impl Catalog {
                 AND found.mtime = claim.mtime
              ORDER BY found.directory, found.name, claim.source"
         );
-        self.drop_other_digests()?;
+        for table in ["found", "own_digest", "read_again"] {
+            self.write(&format!("DROP TABLE IF EXISTS temp.{table}"), [])?;
+        }
         self.write(&found, [root])?;
         if self.row("SELECT 1 FROM temp.found LIMIT 1", [], |_| Ok(()))?.is_none() {
             return Ok(false);
@@ -69,7 +72,7 @@ impl Catalog {
     }
 
     /// Up to `most` of them, after so many.
-    pub fn other_digests(&self, after: i64, most: usize) -> Result<Vec<(i64, OtherDigest)>> {
+    pub(crate) fn other_digests(&self, after: i64, most: usize) -> Result<Vec<(i64, OtherDigest)>> {
         let sql = format!(
             "SELECT file.directory, file.name, {}, own.algorithm, own.number, own.is_recorded,
                 own.size, own.mtime, own.ctime, own.inode, file.digest
@@ -104,16 +107,9 @@ impl Catalog {
         self.row(sql, params![directory, name, algorithm], |row| output(row, 0))
     }
 
-    /// Forgets the list.
-    pub fn drop_other_digests(&self) -> Result<()> {
-        ["own_digest", "found", "read_again"]
-            .iter()
-            .try_for_each(|table| self.write(&format!("DROP TABLE IF EXISTS temp.{table}"), []))
-    }
-
     /// Keeps the digest that such a file has by the algorithm of its own record: as its record, or until the end of the
     /// run if its name has the record of another.
-    pub fn set_other_digest(&self, root: i64, file: &OtherDigest, digest: Output) -> Result<()> {
+    pub(crate) fn set_other_digest(&self, root: i64, file: &OtherDigest, digest: Output) -> Result<()> {
         let (directory, name) = &file.place;
         if !file.is_recorded {
             let sql = "INSERT OR REPLACE INTO temp.read_again VALUES (?1, ?2, ?3, ?4)";

@@ -1,4 +1,4 @@
-//! Gives standard input to one reader: a second one would find it empty, and take that for what it was to read.
+//! Lets only one option or argument read standard input. A second one would find it empty.
 
 use std::sync::OnceLock;
 

@@ -9,7 +9,7 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use common::scrubbing::{Tree, check, expect, export, refused, s};
+use common::scrubbing::{Tree, check, expect, export, refused};
 use common::{Ended, change_and_restore_time as rot, verisum};
 use verisum_testkit::{FsKind, Mount, copy_program};
 
@@ -74,7 +74,7 @@ const MISHAPS: [Mishap; 6] = [
     ),
 ];
 
-fn expect_all(tree: &Tree, ended: &Ended, code: i32, lines: &[(&'static str, &'static str)]) {
+pub fn expect_all(tree: &Tree, ended: &Ended, code: i32, lines: &[(&'static str, &'static str)]) {
     let lines: Vec<(&str, PathBuf)> =
         lines.iter().map(|(verdict, name)| (*verdict, tree.path(name))).collect();
     let lines: Vec<(&str, &Path)> = lines.iter().map(|(verdict, path)| (*verdict, path.as_path())).collect();
@@ -125,7 +125,7 @@ fn bad_data_that_takes_the_place_of_another_file_is_bad_there() {
 }
 
 /// Gives files times of their own.
-fn age(tree: &Tree, names: &[&str]) {
+pub fn age(tree: &Tree, names: &[&str]) {
     for (age, name) in (1..).zip(names) {
         let file = File::options().write(true).open(tree.path(name)).unwrap();
         file.set_modified(SystemTime::now() - Duration::from_secs(age)).unwrap();
@@ -133,7 +133,7 @@ fn age(tree: &Tree, names: &[&str]) {
 }
 
 /// Lets two files of a tree change places.
-fn swap(tree: &Tree, one: &str, other: &str) {
+pub fn swap(tree: &Tree, one: &str, other: &str) {
     let aside = tree.folder.path().join("aside");
     fs::rename(tree.path(one), &aside).unwrap();
     fs::rename(tree.path(other), tree.path(one)).unwrap();
@@ -186,56 +186,6 @@ fn records_follow_their_files_that_change_places_before_their_rot_is_seen() {
             }
             assert_eq!(tree.scrub(&["-q"]).clean(), "", "{rotten:?} {one_time:?}");
             check(&tree.catalog());
-        }
-    }
-}
-
-/// What becomes of a file whose record has another digest than those of its neighbours.
-#[test]
-fn a_renamed_file_is_compared_by_the_digest_of_its_own_record() {
-    type Renamed = (fn(&Tree), [(&'static str, &'static str); 2], &'static str);
-    let renamed: [Renamed; 3] = [
-        (|tree| swap(tree, "f1", "f2"), [("modified", "f1"), ("modified", "f2")], "f2"),
-        (
-            |tree| fs::rename(tree.path("f1"), tree.path("f2")).unwrap(),
-            [("modified", "f2"), ("moved", "f2")],
-            "f2",
-        ),
-        (|tree| fs::rename(tree.path("f1"), tree.path("n")).unwrap(), [("moved", "n"), ("", "")], "n"),
-    ];
-    for rehashes in [false, true] {
-        for (rename, when_sound, now) in &renamed {
-            for is_rotten in [false, true] {
-                let tree = Tree::new();
-                age(&tree, &["f1", "f2"]);
-                let outside = tree.folder.path().join("outside");
-                fs::rename(tree.path("f2"), &outside).unwrap();
-                tree.scrub(&["-a", "md5"]).clean();
-                fs::rename(&outside, tree.path("f2")).unwrap();
-                tree.scrub(&["-a", "sha256"]).clean();
-                if rehashes {
-                    let rehash =
-                        [s("catalog"), s("rehash"), s("--catalog"), tree.catalog(), s("--to"), s("blake3")];
-                    verisum(rehash).clean();
-                }
-                if is_rotten {
-                    rot(&tree.path("f1"), "CONTENT 1");
-                }
-                rename(&tree);
-                let about = format!("{rehashes} {when_sound:?} {is_rotten}");
-                let ended = tree.scrub(&["-v"]);
-                if is_rotten {
-                    assert_eq!(ended.code, Some(1), "{about}: {}", ended.out());
-                    let line = format!("suspicious    {}", tree.path(now).display());
-                    assert!(ended.out().contains(&line), "{about}: {}", ended.out());
-                    assert_eq!(tree.scrub(&[]).code, Some(1), "{about}");
-                } else {
-                    let lines: Vec<_> = when_sound.iter().copied().filter(|(is, _)| !is.is_empty()).collect();
-                    expect_all(&tree, &ended, 0, &lines);
-                    tree.scrub(&[]).clean();
-                }
-                check(&tree.catalog());
-            }
         }
     }
 }

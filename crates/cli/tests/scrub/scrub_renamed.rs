@@ -1,14 +1,15 @@
 //! `verisum scrub` of files with other names and with several: what was bad under one stays so under all.
 
 use crate::common;
+use crate::scrub_heirs::{age, expect_all, swap};
 
 use std::fs::{self, File};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
-use common::scrubbing::{Tree, check, expect, export, scrub};
-use common::{Ended, change_and_restore_time, wait_until};
+use common::scrubbing::{Tree, check, expect, export, s, scrub};
+use common::{Ended, change_and_restore_time, verisum, wait_until};
 use verisum::digest::Digest;
 use verisum_testkit::{FsKind, Mount};
 
@@ -438,4 +439,53 @@ fn a_replaced_file_with_the_inode_and_time_of_the_old_one_is_modified() {
     expect(&scrub(&catalog, &mount.path(), &["-v"]), 1, &[("suspicious", &file)]);
     change_and_restore_time(&file, "longer than it was");
     expect(&scrub(&catalog, &mount.path(), &["-v"]), 1, &[("suspicious", &file)]);
+}
+
+/// What becomes of a file whose record has another digest than those of its neighbours.
+#[test]
+fn a_renamed_file_is_compared_by_the_digest_of_its_own_record() {
+    type Renamed = (fn(&Tree), &'static [(&'static str, &'static str)], &'static str);
+    let renamed: [Renamed; 3] = [
+        (|tree| swap(tree, "f1", "f2"), &[("modified", "f1"), ("modified", "f2")], "f2"),
+        (
+            |tree| fs::rename(tree.path("f1"), tree.path("f2")).unwrap(),
+            &[("modified", "f2"), ("moved", "f2")],
+            "f2",
+        ),
+        (|tree| fs::rename(tree.path("f1"), tree.path("n")).unwrap(), &[("moved", "n")], "n"),
+    ];
+    for rehashes in [false, true] {
+        for (rename, when_sound, now) in &renamed {
+            for is_rotten in [false, true] {
+                let tree = Tree::new();
+                age(&tree, &["f1", "f2"]);
+                let outside = tree.folder.path().join("outside");
+                fs::rename(tree.path("f2"), &outside).unwrap();
+                tree.scrub(&["-a", "md5"]).clean();
+                fs::rename(&outside, tree.path("f2")).unwrap();
+                tree.scrub(&["-a", "sha256"]).clean();
+                if rehashes {
+                    let rehash =
+                        [s("catalog"), s("rehash"), s("--catalog"), tree.catalog(), s("--to"), s("blake3")];
+                    verisum(rehash).clean();
+                }
+                if is_rotten {
+                    change_and_restore_time(&tree.path("f1"), "CONTENT 1");
+                }
+                rename(&tree);
+                let about = format!("{rehashes} {when_sound:?} {is_rotten}");
+                let ended = tree.scrub(&["-v"]);
+                if is_rotten {
+                    assert_eq!(ended.code, Some(1), "{about}: {}", ended.out());
+                    let line = format!("suspicious    {}", tree.path(now).display());
+                    assert!(ended.out().contains(&line), "{about}: {}", ended.out());
+                    assert_eq!(tree.scrub(&[]).code, Some(1), "{about}");
+                } else {
+                    expect_all(&tree, &ended, 0, when_sound);
+                    tree.scrub(&[]).clean();
+                }
+                check(&tree.catalog());
+            }
+        }
+    }
 }

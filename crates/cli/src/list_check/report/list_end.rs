@@ -1,4 +1,4 @@
-//! What is said at the end of a list.
+//! The end of a list in `check`: what it could not read or skipped, and whether any line was good.
 
 use std::io::ErrorKind;
 use std::os::unix::ffi::OsStrExt;

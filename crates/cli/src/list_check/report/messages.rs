@@ -1,4 +1,4 @@
-//! How the results of a check and its messages are written.
+//! The lines that `check` prints of a file, and its messages.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
