@@ -217,7 +217,7 @@ pub(crate) fn hash_files(
             Rows::Places(Feed::start(false, move |outlet| {
                 let job = PlacesJob { options: &options, recorded, hosts: &reach.open(), outlet };
                 job.of_places(here, &there);
-                if let Some(batches) = batches.filter(|_| !outlet.stop().is_due()) {
+                if let Some(batches) = batches {
                     batches.run(&options.digests, outlet);
                 }
             })?)

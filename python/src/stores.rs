@@ -27,7 +27,11 @@ pub(crate) fn is_store(object: &Bound<'_, PyAny>) -> PyResult<bool> {
 }
 
 /// Files of stores, batch by batch, as Python reads them.
-pub(crate) struct Batches(Py<PyAny>);
+pub(crate) struct Batches {
+    python: Py<PyAny>,
+    /// The short contents of the last batch.
+    contents: Vec<PyBackedBytes>,
+}
 
 /// A batch, if there is one more.
 type Batch = Result<Option<Vec<Read>>, Failure>;
@@ -43,7 +47,8 @@ struct Read {
 }
 
 enum Content {
-    Bytes(PyBackedBytes),
+    /// The next one of the batch.
+    Bytes,
     Digests(Vec<Vec<u8>>),
     Failed(Failure),
 }
@@ -54,11 +59,18 @@ impl Batches {
         at_exit::register(py)?;
         let names: Vec<&str> = digests.iter().map(Digest::name).collect();
         let batches = py.import("verisum._stores")?.getattr("Batches")?.call1((stores, names))?;
-        Ok(Batches(batches.unbind()))
+        Ok(Batches { python: batches.unbind(), contents: Vec::new() })
     }
 
     /// Reads and hashes all files.
-    pub(crate) fn run(self, digests: &[Digest], outlet: &Outlet<Event<Row>>) {
+    pub(crate) fn run(mut self, digests: &[Digest], outlet: &Outlet<Event<Row>>) {
+        self.read(digests, outlet);
+        // As all that is Python's, it ends with the GIL: without it, PyO3 locks a list for what is to end, and a process
+        // that is forked just then would wait for that lock for ever.
+        at_exit::attach(|_| drop(self));
+    }
+
+    fn read(&mut self, digests: &[Digest], outlet: &Outlet<Event<Row>>) {
         let fault = |failure: Failure| {
             let row = Row { host: Some("fsspec".into()), path: PathBuf::new(), result: Err(failure) };
             outlet.give(Event::Result(row));
@@ -75,7 +87,7 @@ impl Batches {
                     return fault(Failure::new(Kind::Fault, "the interpreter ends: not all files were read"));
                 }
             };
-            match hashed(digests, read, outlet) {
+            match hashed(digests, read, &self.contents, outlet) {
                 Ok(rows) => {
                     for row in rows {
                         if !outlet.give(Event::Result(row)) {
@@ -92,20 +104,23 @@ impl Batches {
     fn stop_with(&self, py: Python<'_>, outlet: &Outlet<Event<Row>>) -> Result<(), Failure> {
         let stop = outlet.stop().clone();
         let set = PyCFunction::new_closure(py, None, None, move |_, _| stop.is_due() || at_exit::is_over())
-            .and_then(|is_over| self.0.bind(py).setattr("is_over", is_over));
+            .and_then(|is_over| self.python.bind(py).setattr("is_over", is_over));
         set.map_err(|raised| failure("", "read", py, &raised))
     }
 
-    fn next(&self, py: Python<'_>) -> Batch {
-        let batch = self.0.bind(py).try_iter().and_then(|mut batches| batches.next().transpose());
+    fn next(&mut self, py: Python<'_>) -> Batch {
+        let Batches { python, contents } = self;
+        contents.clear();
+        let batch = python.bind(py).try_iter().and_then(|mut batches| batches.next().transpose());
         let batch = batch.map_err(|raised| failure("", "read", py, &raised))?;
-        let read = batch.map(|batch| batch.try_iter()?.map(|file| Read::of(&file?)).collect());
+        let read = batch.map(|batch| batch.try_iter()?.map(|file| Read::of(&file?, contents)).collect());
         read.transpose().map_err(|raised: PyErr| failure("", "read", py, &raised))
     }
 }
 
 impl Read {
-    fn of(file: &Bound<'_, PyAny>) -> PyResult<Read> {
+    /// A short content is added to those of the batch.
+    fn of(file: &Bound<'_, PyAny>, contents: &mut Vec<PyBackedBytes>) -> PyResult<Read> {
         let py = file.py();
         let (host, name, size, modified, content) =
             file.extract::<(String, Bound<'_, PyString>, Option<u64>, Option<i64>, Bound<'_, PyAny>)>()?;
@@ -120,7 +135,8 @@ impl Read {
         let content = if let Some(raised) = unfit {
             Content::Failed(failure(&name, "encode the name", py, &raised))
         } else if let Ok(bytes) = content.cast::<PyBytes>() {
-            Content::Bytes(bytes.clone().into())
+            contents.push(bytes.clone().into());
+            Content::Bytes
         } else if let Ok(digests) = content.cast::<PyList>() {
             Content::Digests(digests.extract()?)
         } else {
@@ -146,22 +162,26 @@ fn failure(name: impl AsRef<OsStr>, operation: &'static str, py: Python<'_>, rai
 }
 
 /// Hashes what was read, side by side.
-fn hashed(digests: &[Digest], read: Vec<Read>, outlet: &Outlet<Event<Row>>) -> Result<Vec<Row>, DigestError> {
-    let messages: Vec<&[u8]> = read.iter().filter_map(Read::bytes).collect();
+fn hashed(
+    digests: &[Digest],
+    read: Vec<Read>,
+    contents: &[PyBackedBytes],
+    outlet: &Outlet<Event<Row>>,
+) -> Result<Vec<Row>, DigestError> {
+    let messages: Vec<&[u8]> = contents.iter().map(|content| &**content).collect();
     let mut found: Vec<Vec<u8>> = Vec::new();
     for digest in digests {
         let mut of_all = vec![0; messages.len() * digest.len()];
         hash_on(cores(), digest, &messages, &mut of_all, outlet.stop())?;
         found.push(of_all);
     }
-    drop(messages);
     let mut at = 0;
     let mut rows = Vec::new();
     for Read { host, name, size, modified, content } in read {
         let outputs = match content {
             Content::Failed(failure) => Err(failure),
             Content::Digests(list) => Ok(list.iter().filter_map(|bytes| Output::from_bytes(bytes)).collect()),
-            Content::Bytes(_) => {
+            Content::Bytes => {
                 let of = |(digest, of_all): (&Digest, &Vec<u8>)| {
                     Output::from_bytes(&of_all[at * digest.len()..(at + 1) * digest.len()])
                 };
@@ -181,15 +201,6 @@ fn hashed(digests: &[Digest], read: Vec<Read>, outlet: &Outlet<Event<Row>>) -> R
         rows.push(Row { host: Some(host), path: PathBuf::from(name), result });
     }
     Ok(rows)
-}
-
-impl Read {
-    fn bytes(&self) -> Option<&[u8]> {
-        match &self.content {
-            Content::Bytes(bytes) => Some(bytes),
-            _ => None,
-        }
-    }
 }
 
 fn timestamp(nanoseconds: i64) -> Timestamp {

@@ -62,7 +62,8 @@ def hosts(tmp_path: Path) -> Iterator[Hosts]:
     finally:
         sshds.stop()
         for cable in cables.values():
-            # The cable goes with it.
+            # The kernel ends a namespace later, and its cable with it: the next test would find the name taken.
+            subprocess.run(["ip", "link", "delete", cable], capture_output=True)
             subprocess.run(["ip", "netns", "delete", cable], capture_output=True)
 
 
