@@ -263,3 +263,30 @@ fn a_file_that_changed_more_than_once_counts_once() {
     let summary = world.scrub("", &|_| ());
     assert_eq!((summary.alarm, summary.held), (Some(TooMuch { files: 11, of: 20, unread: 0 }), 11));
 }
+
+#[test]
+fn files_that_change_places_do_not_count() {
+    let mut world = World::new(FILES);
+    // As logs rotate, each by the name of the next one; the last one is lost.
+    for number in (1..FILES).rev() {
+        fs::rename(world.file("x", number - 1), world.file("x", number)).unwrap();
+    }
+    // And two by two.
+    for number in (0..FILES).step_by(2) {
+        let (one, other) = (world.file("y", number), world.file("y", number + 1));
+        fs::rename(&one, world.path("between")).unwrap();
+        fs::rename(&other, &one).unwrap();
+        fs::rename(world.path("between"), &other).unwrap();
+    }
+    let summary = world.scrub("", &|options| options.alarm = Alarm { share: 0.1, at_least: 1 });
+    assert_eq!((summary.alarm, summary.held), (None, 0), "{summary:?}");
+    // But content that is nowhere any more counts.
+    let write =
+        |directory: &str| (0..FILES).for_each(|number| world.write(directory, number, "encrypted", 2));
+    ["x", "y"].into_iter().for_each(write);
+    fs::rename(world.file("y", 0), world.path("between")).unwrap();
+    fs::rename(world.file("y", 1), world.file("y", 0)).unwrap();
+    fs::rename(world.path("between"), world.file("y", 1)).unwrap();
+    let summary = world.scrub("", &|_| ());
+    assert_eq!(summary.alarm.map(|alarm| alarm.files), Some(2 * FILES - 1), "one of x is new");
+}

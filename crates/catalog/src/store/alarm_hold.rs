@@ -49,7 +49,8 @@ impl Catalog {
     }
 
     /// Calls `each` once with every file of a root that changed, and is not held already: its record was
-    /// replaced, it is missing since `since` or later, or it waits to be read.
+    /// replaced, it is missing since `since` or later, or it waits to be read. A file that only changed places with
+    /// others is none of them.
     pub fn each_changed(
         &self,
         root: i64,
@@ -60,6 +61,8 @@ impl Catalog {
             let sql = format!(
                 "SELECT directory, name, max(is_certain), max(is_unread) FROM (
                     SELECT directory, name, 1 AS is_certain, 0 AS is_unread FROM replaced WHERE root = ?1
+                        AND (inode, algorithm, digest) NOT IN (SELECT file.inode, file.algorithm, file.digest
+                        FROM replaced JOIN file USING(directory, name) WHERE replaced.root = ?1)
                     UNION ALL SELECT directory, name, is_resized, 1 FROM temp.waiting WHERE root = ?1
                     UNION ALL SELECT directory, name, 1, 0 FROM file WHERE {}) AS changed
                  WHERE NOT EXISTS (SELECT 1 FROM file WHERE file.directory = changed.directory
