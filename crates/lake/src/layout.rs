@@ -11,8 +11,8 @@ use std::path::{Path, PathBuf};
 use arrow_array::temporal_conversions::timestamp_ms_to_datetime;
 use verisum_catalog::store::Moment;
 
-use verisum_files::percent;
 use verisum_files::replace::require_trusted;
+use verisum_files::{LockedFile, percent};
 
 use crate::{LakeError, Result};
 
@@ -77,9 +77,9 @@ impl Lake {
     }
 
     /// Keeps other exports from the lake until it is dropped.
-    pub(crate) fn lock(&self) -> Result<File> {
+    pub(crate) fn lock(&self) -> Result<LockedFile> {
         let failed = |error| LakeError::io(&self.path, "lock", error);
-        let folder = File::open(&self.path).map_err(failed)?;
+        let folder = LockedFile::new(File::open(&self.path).map_err(failed)?);
         match folder.try_lock() {
             Ok(()) => Ok(folder),
             Err(TryLockError::WouldBlock) => Err(LakeError::InUse { path: self.path.clone() }),

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use rustix::fs::{AtFlags, FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
 use verisum_files::place::Place;
-use verisum_files::{Directory, Stat};
+use verisum_files::{Directory, LockedFile, Stat};
 
 use crate::ParityError;
 use crate::digest::Hasher;
@@ -69,8 +69,8 @@ enum Backend {
         folder: Arc<Directory>,
         /// Whether the directory was not there before.
         is_new: bool,
-        /// Opened to be locked; unlocked when it is closed.
-        lock: File,
+        /// Opened to be locked.
+        lock: LockedFile,
     },
     Place(Arc<PlaceFolder>),
 }
@@ -118,7 +118,7 @@ impl ParityFolder {
         })?;
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let lock = rustix::fs::openat(&folder, ".", flags, Mode::empty());
-        let lock = lock.map_err(|errno| ParityError::io(path, "open", errno))?;
+        let lock = LockedFile::new(lock.map_err(|errno| ParityError::io(path, "open", errno))?.into());
         let kind = match to_write {
             true => FlockOperation::NonBlockingLockExclusive,
             false => FlockOperation::NonBlockingLockShared,
@@ -129,7 +129,7 @@ impl ParityFolder {
             Err(Errno::NOLCK | Errno::OPNOTSUPP | Errno::INVAL | Errno::NOSYS) | Ok(()) => {}
             Err(errno) => return Err(ParityError::io(path, "lock", errno)),
         }
-        let backend = Backend::Local { folder, is_new: false, lock: lock.into() };
+        let backend = Backend::Local { folder, is_new: false, lock };
         Ok(ParityFolder { path: path.to_path_buf(), backend })
     }
 

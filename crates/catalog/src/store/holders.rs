@@ -51,8 +51,8 @@ fn is_held_by_strangers(lock: &File, catalog: &Path) -> io::Result<bool> {
     };
     let may_write = |process: Pid| {
         if test_kill_process(process) == Err(Errno::SRCH) {
-            // One of ours would have taken its lock with it.
-            return false;
+            // It left the lock to one that it started: one of ours, where no others can open the file.
+            return found.mode() & 0o077 == 0;
         }
         let status = std::fs::read_to_string(format!("/proc/{}/status", process.as_raw_nonzero()));
         let Ok(status) = status else { return true };

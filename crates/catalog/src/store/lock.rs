@@ -11,6 +11,7 @@ use super::holders::{held_anew, is_named};
 use super::open::OpenHere;
 use super::restore::is_catalogue;
 use super::{Catalog, CatalogError, Result};
+use verisum_files::LockedFile;
 use verisum_files::replace::{PRIVATE, RANDOM, UNPLACED, folder_of, require_trusted, without_others};
 
 /// How often the lock is asked for, and how long is waited between.
@@ -20,7 +21,7 @@ const MOMENT: Duration = Duration::from_millis(50);
 /// The right to write. Only one process has it; it ends with the process, however that ends.
 #[derive(Debug)]
 pub struct Lock {
-    _file: File,
+    _file: LockedFile,
 }
 
 impl Lock {
@@ -58,7 +59,7 @@ impl Lock {
             if let Some(file) = held {
                 close_to_others(catalog, &file);
                 sweep(catalog);
-                return Ok(Lock { _file: file });
+                return Ok(Lock { _file: LockedFile::new(file) });
             }
             if attempt == ATTEMPTS {
                 break;

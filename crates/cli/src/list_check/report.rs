@@ -299,7 +299,7 @@ impl<'a, 'o> CheckReport<'a, 'o> {
             let _ = write!(line, "{} verified", total.verified);
             for (count, what) in [
                 (total.size_only, "by size only"),
-                (total.present, "only there"),
+                (total.present, "by presence only"),
                 (total.failed, "failed"),
                 (total.missing, "missing"),
                 (total.unreadable, "unreadable"),

@@ -621,7 +621,7 @@ fn entries_without_a_digest_are_compared_by_what_can_be_seen() {
     ];
     let (code, err, out) = check(&good, &[]);
     assert_eq!((code, &*out), (Some(0), "./a: OK (size only)\n./sub/b: OK (size only)\n./c: OK\n"));
-    assert!(err.ends_with("1 verified, 2 by size only, 2 only there\n"), "{err}");
+    assert!(err.ends_with("1 verified, 2 by size only, 2 by presence only\n"), "{err}");
     assert_eq!(check(&good, &["--quiet"]), (Some(0), String::new(), String::new()));
     for (line, code, said) in [
         ("./a size=4", 1, "./a: has 3 bytes, listed with 4"),

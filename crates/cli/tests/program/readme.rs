@@ -3,7 +3,6 @@
 use crate::common;
 
 use std::path::{Path, PathBuf};
-use std::time::Instant;
 
 use common::{Ended, VERISUM, command};
 use verisum_testkit::{FsKind, Mount};
@@ -122,11 +121,8 @@ fn every_block_of_commands_runs_in_an_empty_folder() {
     assert!(blocks.len() >= 5, "README.md has its examples");
     for block in blocks {
         let folder = tempfile::tempdir().unwrap();
-        let started = Instant::now();
-        let ended = bash(&block.script, folder.path());
+        // Nobody waits a minute for an example. It is that of a processor, as other work may take the time of the clock.
+        let ended = bash(&format!("ulimit -t 60\n{}", block.script), folder.path());
         assert_eq!(ended.code, Some(0), "{}\n{}\n{}", block.place, ended.out(), ended.stderr);
-        let seconds = started.elapsed().as_secs();
-        // Quiet, the longest takes some seconds: this is a guard beside much other work.
-        assert!(seconds < 300, "{}: {seconds} s is too long for an example", block.place);
     }
 }

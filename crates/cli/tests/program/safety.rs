@@ -7,7 +7,7 @@ use std::io::Write;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, lchown, symlink};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command};
+use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use common::scrubbing::{Tree, check, export, refused, s, scrub};
@@ -180,6 +180,17 @@ fn who_may_not_write_a_catalogue_cannot_hold_its_lock() {
         child.kill().unwrap();
         child.wait().unwrap();
     }
+    tree.scrub(&[]).clean();
+    // The program that took it has ended, and left it to the shell that has the file open.
+    let mut heir = Command::new("bash");
+    heir.args(["-c", "exec 9<>\"$1\"; flock 9; read -r", "bash"]).arg(&lock).stdin(Stdio::piped());
+    let mut heir = heir.spawn().unwrap();
+    wait_until("the lock is held", || {
+        matches!(File::open(&lock).unwrap().try_lock_shared(), Err(TryLockError::WouldBlock))
+    });
+    refused(&tree.scrub(&[]), 3, "another run uses this catalogue");
+    drop(heir.stdin.take());
+    heir.wait().unwrap();
     tree.scrub(&[]).clean();
 }
 

@@ -8,6 +8,7 @@ use std::process::{Child, Command};
 
 use common::scrubbing::{Tree, check, export, s, scrub};
 use common::{VERISUM, command, start, verisum, wait_until};
+use rustix::process::Signal;
 use verisum_testkit::{FsKind, Mount};
 
 #[test]
@@ -132,6 +133,8 @@ fn a_backup_is_restored_without_the_log_of_a_killed_run() {
     let recorded = export(&copy);
     let restore = || verisum([s("catalog"), s("restore"), s("--catalog"), catalog.clone(), copy.clone()]);
     let mut child = begun(&tree);
+    // It does not end meanwhile.
+    common::signal(&child, Signal::STOP);
     let ended = restore();
     assert_eq!(ended.code, Some(3), "{}", ended.stderr);
     assert!(ended.stderr.contains("another run uses this catalogue"), "{}", ended.stderr);

@@ -65,6 +65,24 @@ fn agree(tree: &Tree, options: &[&str], code: i32, bad: usize) -> serde_json::Va
 }
 
 #[test]
+fn bad_files_of_a_tree_that_is_gone_are_counted() {
+    let tree = tree();
+    let figures = tree.folder.path().join("figures.prom");
+    fs::rename(tree.root(), tree.folder.path().join("elsewhere")).unwrap();
+    let ended = tree.scrub(&["-q", &format!("--prometheus={}", figures.display())]);
+    assert_eq!(ended.code, Some(1), "{}", ended.stderr);
+    let figures = fs::read_to_string(figures).unwrap();
+    for (figure, value) in [
+        ("verisum_scrub_files{", format!("verdict=\"suspicious\"}} {BAD}")),
+        ("verisum_scrub_exit_code{", "\"} 1".to_string()),
+        ("verisum_scrub_not_tried_files{", format!("\"}} {BAD}")),
+    ] {
+        let row = figures.lines().find(|line| line.starts_with(figure));
+        assert!(row.is_some_and(|row| row.ends_with(&value)), "{figure}: {figures}");
+    }
+}
+
+#[test]
 fn bad_files_for_which_there_is_no_time_are_named_and_counted() {
     let tree = tree();
     let summary = agree(&tree, &["--for", "1s", "--limit-iops", "1"], 1, BAD);

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use verisum::catalog::scrub::ScrubSummary;
 use verisum::catalog::store;
-use verisum::catalog::store::Moment;
+use verisum::catalog::store::{Moment, State, Trouble};
 use verisum::files::{Replacement, Verdict, VerdictClass};
 
 use super::results::Failing;
@@ -20,6 +20,30 @@ use crate::ui::values::counted;
 
 /// The directories of a run, each with its summary, or why there is none.
 pub(crate) type Summaries = [(PathBuf, Result<ScrubSummary, Reason>)];
+
+/// The trees of a run, each with how many of its files have which bad state after it.
+#[derive(Default)]
+pub(crate) struct KnownTroubles(pub(super) Vec<(PathBuf, Vec<(State, u64)>)>);
+
+impl KnownTroubles {
+    /// How many files have bad data.
+    pub(crate) fn bad(&self) -> u64 {
+        self.0.iter().map(|(_, troubles)| corrupt(troubles)).sum()
+    }
+
+    /// The trees that could not be scrubbed: none of their known bad files was tried.
+    fn not_scrubbed(&self, summaries: &Summaries) -> Vec<(&Path, Vec<(State, u64)>)> {
+        let is_failed =
+            |path: &Path| summaries.iter().any(|(root, summary)| root == path && summary.is_err());
+        let is_bad = |(state, _): &(State, u64)| matches!(state, State::Trouble(Trouble::Verdict(verdict)) if verdict.class() >= VerdictClass::Unchecked);
+        let failed = self.0.iter().filter(|(path, _)| is_failed(path));
+        failed.map(|(path, all)| (&**path, all.iter().copied().filter(is_bad).collect())).collect()
+    }
+}
+
+fn corrupt(troubles: &[(State, u64)]) -> u64 {
+    troubles.iter().filter(|(state, _)| state.is_corrupt()).map(|(_, count)| count).sum()
+}
 
 /// Why a directory was not scrubbed.
 pub(crate) struct Reason {
@@ -49,6 +73,8 @@ impl Reason {
 /// A figure of each directory: its name, meaning, and value, if it has one.
 type Figure = (&'static str, &'static str, fn(&ScrubSummary) -> Option<f64>);
 
+const NOT_TRIED: &str = "verisum_scrub_not_tried_files";
+
 const FIGURES: [Figure; 16] = [
     ("verisum_scrub_recorded_files", "Files in the catalogue.", |s| Some(s.files as f64)),
     ("verisum_scrub_recorded_bytes", "Sum of their lengths.", |s| Some(s.bytes as f64)),
@@ -60,7 +86,7 @@ const FIGURES: [Figure; 16] = [
     ("verisum_scrub_given_up_files", "Files not read because their device fails.", |s| {
         Some(s.given_up as f64)
     }),
-    ("verisum_scrub_not_tried_files", "Known bad files not tried again.", |s| Some(s.not_tried as f64)),
+    (NOT_TRIED, "Known bad files not tried again.", |s| Some(s.not_tried as f64)),
     ("verisum_scrub_unlisted", "Directories and files that could not be looked at.", |s| {
         Some(s.unlisted as f64)
     }),
@@ -112,7 +138,7 @@ fn attempt(is_up: bool, failed: &[(&Path, &Reason)], now: Moment) -> String {
 
 /// The text for the textfile collector.
 pub(crate) fn prometheus(
-    summaries: &Summaries,
+    (summaries, known): (&Summaries, &KnownTroubles),
     remedies: &[(PathBuf, Option<Remedy>)],
     failing: Failing,
     now: Moment,
@@ -133,10 +159,17 @@ pub(crate) fn prometheus(
         }
     });
     let done = || summaries.iter().filter_map(|(root, summary)| Some((root, summary.as_ref().ok()?)));
+    let not_scrubbed = known.not_scrubbed(summaries);
     figure(&mut text, "verisum_scrub_files", "Files of the last run by verdict.", |text, name| {
         for (root, summary) in done() {
             for (verdict, count) in Verdict::ALL.iter().zip(summary.counts) {
                 let root = label(root);
+                let _ = writeln!(text, "{name}{{root=\"{root}\",verdict=\"{verdict}\"}} {count}");
+            }
+        }
+        for (root, troubles) in &not_scrubbed {
+            for (state, count) in troubles {
+                let (root, verdict) = (label(root), state.name());
                 let _ = writeln!(text, "{name}{{root=\"{root}\",verdict=\"{verdict}\"}} {count}");
             }
         }
@@ -147,6 +180,10 @@ pub(crate) fn prometheus(
             let code = super::run::exit(summary, failing).code();
             let _ = writeln!(text, "{name}{{root=\"{}\"}} {code}", label(root));
         }
+        for (root, troubles) in &not_scrubbed {
+            let code = if corrupt(troubles) > 0 { Exit::Mismatch } else { Exit::Unchecked }.code();
+            let _ = writeln!(text, "{name}{{root=\"{}\"}} {code}", label(root));
+        }
     });
     for (name, help, value) in FIGURES {
         figure(&mut text, name, help, |text, name| {
@@ -154,6 +191,14 @@ pub(crate) fn prometheus(
                 if let Some(value) = value(summary) {
                     let _ = writeln!(text, "{name}{{root=\"{}\"}} {value}", label(root));
                 }
+            }
+            for (root, troubles) in not_scrubbed.iter().filter(|_| name == NOT_TRIED) {
+                let _ = writeln!(
+                    text,
+                    "{name}{{root=\"{}\"}} {}",
+                    label(root),
+                    troubles.iter().map(|(_, count)| count).sum::<u64>()
+                );
             }
         });
     }

@@ -105,7 +105,7 @@ impl ScrubResultArgs {
     /// Tells monitoring of the runs, and says how they ended.
     pub(crate) fn tell(
         &self,
-        (summaries, known_bad): (&metrics::Summaries, u64),
+        (summaries, known): (&metrics::Summaries, &metrics::KnownTroubles),
         remedies: &dyn Fn() -> Result<Vec<(PathBuf, Option<Remedy>)>, Failure>,
         mut worst: Exit,
         options: &ScrubOptions,
@@ -116,7 +116,7 @@ impl ScrubResultArgs {
             && let Err(failure) = remedies().and_then(|remedies| {
                 metrics::write(
                     path,
-                    &metrics::prometheus(summaries, &remedies, self.failing(), options.now.into()),
+                    &metrics::prometheus((summaries, known), &remedies, self.failing(), options.now.into()),
                 )
             })
         {
@@ -126,7 +126,12 @@ impl ScrubResultArgs {
         if self.nagios {
             let service = metrics::service(summaries, worst);
             output.found(Exit::Nagios(service));
-            output.line(&metrics::nagios((summaries, known_bad), service, self.failing(), Moment::now()))?;
+            output.line(&metrics::nagios(
+                (summaries, known.bad()),
+                service,
+                self.failing(),
+                Moment::now(),
+            ))?;
             return Ok(Exit::Nagios(service));
         }
         output.found(worst);

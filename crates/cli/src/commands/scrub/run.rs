@@ -13,7 +13,7 @@ use verisum::mend::repair;
 use verisum::parity_sources;
 
 use super::health;
-use super::metrics::Summaries;
+use super::metrics::{KnownTroubles, Summaries};
 use super::report::ScrubStyle;
 use super::results::{Failing, ScrubResultArgs};
 use super::trees::{self, Trees};
@@ -206,8 +206,8 @@ fn scrub_all(arguments: &ScrubArgs, output: &mut Output) -> Result<Exit, Failure
     let is_interrupted = options.stop.is_due();
     let (summaries, found, damaged_parity, printed) = trees.end();
     // A run that could not look at a bad file does not make it better.
-    let known_bad = known_bad(&catalog, &summaries, &options)?;
-    let found = if known_bad > 0 { found.max(Exit::Mismatch) } else { found };
+    let known = known(&catalog, &summaries, &options)?;
+    let found = if known.bad() > 0 { found.max(Exit::Mismatch) } else { found };
     if arguments.repair && !is_interrupted {
         mend(arguments, &catalog, &summaries, &options, output)?;
     }
@@ -225,7 +225,7 @@ fn scrub_all(arguments: &ScrubArgs, output: &mut Output) -> Result<Exit, Failure
     let worst = if is_interrupted { Exit::Interrupted } else { found };
     // Monitoring is told what was found, whether or not that could be printed.
     let told = arguments.results.tell(
-        (&summaries, known_bad),
+        (&summaries, &known),
         &|| remedies(arguments, &catalog, &summaries, options.excludes.as_deref()),
         worst,
         &options,
@@ -255,20 +255,19 @@ fn note_untold(catalog: &Catalog, summaries: &Summaries, why: &str) {
     }
 }
 
-/// How many files of the trees that were scrubbed are known to be bad. What a run leaves out it does not tell of.
-fn known_bad(catalog: &Catalog, summaries: &Summaries, options: &ScrubOptions) -> Result<u64, Failure> {
+/// What is known of the trees that were to be scrubbed. What a run leaves out it does not tell of.
+fn known(catalog: &Catalog, summaries: &Summaries, options: &ScrubOptions) -> Result<KnownTroubles, Failure> {
+    let mut known = KnownTroubles::default();
     if options.excludes.is_some() {
-        return Ok(0);
+        return Ok(known);
     }
-    let mut bad = 0;
     for root in catalog.roots()? {
         if summaries.iter().any(|(path, _)| *path == root.path) {
             let troubles = catalog.recorded_troubles(root.id)?;
-            bad +=
-                troubles.iter().filter(|(state, _)| state.is_corrupt()).map(|(_, count)| count).sum::<u64>();
+            known.0.push((root.path, troubles));
         }
     }
-    Ok(bad)
+    Ok(known)
 }
 
 /// What mends each tree that was scrubbed.
