@@ -1,7 +1,6 @@
 //! A file that is locked (flock), and unlocked when it is dropped.
 
 use std::fs::File;
-use std::ops::Deref;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::process;
 
@@ -13,16 +12,13 @@ pub struct LockedFile {
 }
 
 impl LockedFile {
-    /// A file that this process has locked.
+    /// A file that this process has locked, or is about to lock.
     pub fn new(file: File) -> LockedFile {
         LockedFile { file, process: process::id() }
     }
-}
 
-impl Deref for LockedFile {
-    type Target = File;
-
-    fn deref(&self) -> &File {
+    /// The file.
+    pub fn file(&self) -> &File {
         &self.file
     }
 }
@@ -55,9 +51,9 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("lock");
         let locked = LockedFile::new(File::create(&path).unwrap());
-        locked.try_lock().unwrap();
+        locked.file().try_lock().unwrap();
         let mut other = Command::new("cat");
-        other.stdin(Stdio::piped()).stdout(locked.try_clone().unwrap());
+        other.stdin(Stdio::piped()).stdout(locked.file().try_clone().unwrap());
         let mut other = other.spawn().unwrap();
         let again = File::open(&path).unwrap();
         assert!(again.try_lock().is_err());

@@ -80,7 +80,7 @@ impl Lake {
     pub(crate) fn lock(&self) -> Result<LockedFile> {
         let failed = |error| LakeError::io(&self.path, "lock", error);
         let folder = LockedFile::new(File::open(&self.path).map_err(failed)?);
-        match folder.try_lock() {
+        match folder.file().try_lock() {
             Ok(()) => Ok(folder),
             Err(TryLockError::WouldBlock) => Err(LakeError::InUse { path: self.path.clone() }),
             // Without locks two exports may write the same rows, which harms nobody.

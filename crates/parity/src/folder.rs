@@ -543,7 +543,7 @@ impl ParityFolder {
     /// Brings the names to the disk, where the file system lets a directory be synchronized.
     pub(crate) fn sync(&self) -> Result<(), ParityError> {
         let Backend::Local { lock, .. } = &self.backend else { return Ok(()) };
-        match lock.sync_all() {
+        match lock.file().sync_all() {
             Err(error) if error.raw_os_error() == Some(Errno::IO.raw_os_error()) => {
                 Err(ParityError::io(&self.path, "sync", error))
             }
