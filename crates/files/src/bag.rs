@@ -14,7 +14,7 @@ use verisum_digest::Digest;
 
 use crate::hash_files::{HashOptions, ResultOrder, StartError, hash_files};
 use crate::store::manifest::{Item, ListFormat, Unwritable, Writer};
-use crate::{FileDigests, FileError, Kind, Progress, Stop, Walk, WalkOptions};
+use crate::{FileDigests, FileError, Kind, Progress, Reached, Stop, Walk, WalkOptions};
 
 /// The directory in which a bag is made.
 const STAGE: &str = ".verisum-bag";
@@ -95,8 +95,9 @@ pub enum BagError {
 /// Makes a directory a bag.
 ///
 /// # Errors
-/// A bag cannot hold what is there, or it could not be read or written; the directory is as it was then.
+/// A link of another user leads there, a bag cannot hold what is there, or it could not be read or written; the directory is as it was then.
 pub fn create_bag(directory: &Path, options: &BagOptions) -> Result<Bagged, BagError> {
+    Reached::new(directory)?;
     if directory.join(BAGIT).symlink_metadata().is_ok() {
         return Err(BagError::IsBag { path: directory.to_path_buf() });
     }

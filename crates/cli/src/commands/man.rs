@@ -1,12 +1,14 @@
 //! `verisum man`: the manual pages, made from the definition of the command line. Packagers use it.
 
-use std::fmt::Write;
+use std::fmt::Write as _;
+use std::fs::File;
+use std::io::{self, Write as _};
 use std::path::Path;
-use std::{fs, io};
 
 use clap::Arg;
 use clap_mangen::Man;
 use clap_mangen::roff::{Inline, Roff, bold, italic, roman};
+use verisum::files::replace::open_trusted;
 
 use crate::ui::examples;
 use crate::ui::exit::Exit;
@@ -28,7 +30,9 @@ fn pages(command: &clap::Command, folder: &Path) -> io::Result<()> {
     }
     // clap_mangen has no text for an option that the short help leaves out.
     let man = Man::new(command.clone().mut_args(|option| option.hide_short_help(false)));
-    fs::write(folder.join(man.get_filename()), ascii(&page(&man, command)?))
+    let name = folder.join(man.get_filename());
+    let mut file = open_trusted(&name, File::options().write(true).create(true).truncate(true))?;
+    file.write_all(ascii(&page(&man, command)?).as_bytes())
 }
 
 fn page(man: &Man, command: &clap::Command) -> io::Result<String> {

@@ -2,6 +2,7 @@
 
 use crate::common;
 
+use std::ffi::OsStr;
 use std::fs::{self, File, Permissions, TryLockError};
 use std::io::Write;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, lchown, symlink};
@@ -442,6 +443,52 @@ fn links_of_others_on_the_way_lead_no_output_elsewhere() {
     let logged = verisum([s("digests"), s("--log-file"), path("theirs/d/log")]);
     refused(&logged, 3, "theirs/d/log: open: a link of another user leads there");
     assert_eq!(fs::read_dir(path("private")).unwrap().count(), 3);
+}
+
+/// Links to the directory itself, with a slash and without.
+#[test]
+fn links_of_others_lead_no_bag_pages_or_units_elsewhere() {
+    if require_root().is_none() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    fs::create_dir(path("theirs")).unwrap();
+    fs::create_dir(path("private")).unwrap();
+    fs::write(path("private/f"), "important").unwrap();
+    let link = path("theirs/d");
+    symlink("../private", &link).unwrap();
+    let lead = |owner: u32| {
+        for name in ["theirs", "theirs/d"] {
+            lchown(path(name), Some(owner), Some(owner)).unwrap();
+        }
+    };
+    let with_slash = beside(&link, "/");
+    let run = |verb: &[&str], name: &Path| verisum(verb.iter().map(OsStr::new).chain([name.as_os_str()]));
+    let verbs = [
+        (vec!["bag", "create"], "open"),
+        (vec!["man"], "write"),
+        (vec!["schedule", "--install", "/", "--root"], "create"),
+    ];
+    lead(NOBODY);
+    for (verb, operation) in &verbs {
+        for name in [&link, &with_slash] {
+            refused(&run(verb, name), 3, &format!(": {operation}: a link of another user leads there"));
+            assert_eq!(fs::read_dir(path("private")).unwrap().count(), 1, "{verb:?}");
+            assert_eq!(fs::read_to_string(path("private/f")).unwrap(), "important");
+        }
+    }
+    // A page that is a link of another user, in the directory itself.
+    symlink("../private/f", path("theirs/verisum.1")).unwrap();
+    lchown(path("theirs/verisum.1"), Some(NOBODY), Some(NOBODY)).unwrap();
+    refused(&run(&["man"], &path("theirs")), 3, ": write: it is a link of another user");
+    assert_eq!(fs::read_to_string(path("private/f")).unwrap(), "important");
+    // Through a link of our own.
+    lead(0);
+    for (verb, _) in verbs.iter().rev() {
+        run(verb, &with_slash).clean();
+    }
+    assert!(path("private/data/etc/systemd/system").is_dir() && path("private/data/verisum.1").is_file());
 }
 
 #[test]

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Args, FromArgMatches, ValueHint};
 use rustix::io::Errno;
-use verisum::files::Replacement;
+use verisum::files::{Replacement, trusted_path};
 
 use super::run::ScrubArgs;
 use crate::ui::PROGRAM;
@@ -142,6 +142,7 @@ pub(crate) fn run(arguments: &ScheduleArgs, config: &Config, output: &mut Output
         return Ok(Exit::Clean);
     }
     let folder = folder(arguments)?;
+    trusted_path(&folder).map_err(|error| failed(&folder, "create")(error.into_io()))?;
     if arguments.name.is_none() {
         refuse_others(&folder.join(&units[0].0), &units[0].1)?;
     }
