@@ -95,7 +95,8 @@ pub enum BagError {
 /// Makes a directory a bag.
 ///
 /// # Errors
-/// A link of another user leads there, a bag cannot hold what is there, or it could not be read or written; the directory is as it was then.
+/// A link of another user leads there, a bag cannot hold what is there, or it could not be read or written; the
+/// directory is as it was then.
 pub fn create_bag(directory: &Path, options: &BagOptions) -> Result<Bagged, BagError> {
     Reached::new(directory)?;
     if directory.join(BAGIT).symlink_metadata().is_ok() {
