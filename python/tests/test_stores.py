@@ -160,6 +160,7 @@ def test_a_forked_process_drops_rows_that_are_still_coming(tmp_path: Path) -> No
         (tmp_path / str(number)).write_bytes(bytes(number))
     ended = run(f"""
         import fsspec, os, select, signal, verisum
+        lost = 0
         for _ in range(100):
             rows = verisum.hash_files(fsspec.filesystem("file").get_mapper({str(tmp_path)!r}))
             next(rows)
@@ -171,14 +172,16 @@ def test_a_forked_process_drops_rows_that_are_still_coming(tmp_path: Path) -> No
             del rows
             if not child:
                 os._exit(0)
-            # CPython before 3.12 may itself wait within `fork` for a thread that the child lacks.
+            # CPython 3.11 may itself wait within `fork` for a thread that the child lacks: in one of 9,000, seen.
             if not select.select([forked], [], [], 20)[0]:
                 os.kill(child, signal.SIGKILL)
                 os.waitpid(child, 0)
+                lost += 1
             else:
                 assert os.waitpid(child, 0)[1] == 0
             os.close(forked)
             os.close(told)
+        assert lost <= 3, lost
     """)
     assert (ended.returncode, ended.stderr) == (0, "")
 

@@ -121,7 +121,7 @@ fn every_block_of_commands_runs_in_an_empty_folder() {
     assert!(blocks.len() >= 5, "README.md has its examples");
     for block in blocks {
         let folder = tempfile::tempdir().unwrap();
-        // Nobody waits a minute for an example. It is that of a processor, as other work may take the time of the clock.
+        // A guard: a minute of a processor for each program, as other work may take the time of the clock.
         let ended = bash(&format!("ulimit -t 60\n{}", block.script), folder.path());
         assert_eq!(ended.code, Some(0), "{}\n{}\n{}", block.place, ended.out(), ended.stderr);
     }

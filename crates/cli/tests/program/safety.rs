@@ -152,10 +152,14 @@ fn holder(flock: &Path, file: &Path, user: u32) -> Child {
     let mut command = Command::new(flock);
     command.arg("--no-fork").arg(file).args(["sleep", "600"]).uid(user).gid(user);
     let child = start(&mut command);
+    wait_until_held(file);
+    child
+}
+
+fn wait_until_held(file: &Path) {
     wait_until("the lock is held", || {
         matches!(File::open(file).unwrap().try_lock_shared(), Err(TryLockError::WouldBlock))
     });
-    child
 }
 
 #[test]
@@ -186,9 +190,7 @@ fn who_may_not_write_a_catalogue_cannot_hold_its_lock() {
     let mut heir = Command::new("bash");
     heir.args(["-c", "exec 9<>\"$1\"; flock 9; read -r", "bash"]).arg(&lock).stdin(Stdio::piped());
     let mut heir = heir.spawn().unwrap();
-    wait_until("the lock is held", || {
-        matches!(File::open(&lock).unwrap().try_lock_shared(), Err(TryLockError::WouldBlock))
-    });
+    wait_until_held(&lock);
     refused(&tree.scrub(&[]), 3, "another run uses this catalogue");
     drop(heir.stdin.take());
     heir.wait().unwrap();

@@ -209,7 +209,12 @@ fn hosts_that_are_down_have_failed_runs() {
         (&line["type"], &line["host"], &line["path"]),
         (&"failed".into(), &"down".into(), &down[..].into())
     );
-    assert!(fs::read_to_string(metrics).unwrap().contains("reason=\"host\""));
+    let metrics = fs::read_to_string(metrics).unwrap();
+    assert!(metrics.contains("reason=\"host\""), "{metrics}");
+    // What is known of it is told: no file is bad.
+    for row in [format!("exit_code{{root=\"{down}\"}} 3"), format!("not_tried_files{{root=\"{down}\"}} 0")] {
+        assert!(metrics.contains(&row), "{row}: {metrics}");
+    }
     let nagios = host.scrub_at(&down, &["--nagios"]);
     assert!(nagios.out().starts_with("VERISUM UNKNOWN") && nagios.code == Some(3), "{}", nagios.out());
     let status = host.verisum(&["catalog", "status"], &[]).clean();
