@@ -376,8 +376,9 @@ fn nothing_is_missing_that_could_not_be_seen() {
     let (ended, reports) = records.run(SRV, &mut machine, &records.options());
     assert!(ended.unwrap_err().to_string().contains("is it mounted?") && reports.is_empty());
     machine.told = vec![Told::Unlisted("find: no such directory")];
-    let ended = records.run(SRV, &mut machine, &records.options()).0;
+    let (ended, reports) = records.run(SRV, &mut machine, &records.options());
     assert_eq!(ended.unwrap_err().to_string(), "ssh://web/srv: find: no such directory");
+    assert!(reports.is_empty(), "{reports:?}");
     machine.told = vec![Told::Denied("")];
     assert!(records.run(SRV, &mut machine, &records.options()).0.is_err());
     assert_eq!(records.expect(&mut all.clone(), &[(Verdict::Ok, "one")]).files, 5);

@@ -186,6 +186,11 @@ impl<'w> RemoteScrub<'_, 'w> {
         ScrubError::Remote { path: self.work.scope.path.clone(), why }
     }
 
+    /// Something of the tree that could not be listed.
+    fn unlisted(&self, error: String) -> Message {
+        Message::Unlisted { path: self.work.scope.path.clone(), error, storage_failed: false, place: None }
+    }
+
     /// Judges and writes the responses.
     fn keep(&mut self) -> Result<(), ScrubError> {
         let _turn = self.work.take_turn();
@@ -212,9 +217,11 @@ impl<'w> RemoteScrub<'_, 'w> {
                 Response::Unlisted(error) => {
                     self.listing.is_blind = true;
                     self.listing.outcome.unlisted += 1;
-                    self.listing.first_error.get_or_insert_with(|| error.clone());
-                    let path = self.work.scope.path.clone();
-                    messages.push(Message::Unlisted { path, error, storage_failed: false, place: None });
+                    // Perhaps it is why nothing is listed: then that is said, once.
+                    match self.listing.first_error {
+                        None if self.listing.has_met_nothing() => self.listing.first_error = Some(error),
+                        _ => messages.push(self.unlisted(error)),
+                    }
                 }
             }
         }
@@ -511,6 +518,11 @@ impl<'w> RemoteScrub<'_, 'w> {
         if !self.work.options.stop.is_due() {
             self.find_missing()?;
         }
+        if let Some(error) = self.listing.first_error.take() {
+            let _turn = self.work.take_turn();
+            let mut messages = vec![self.unlisted(error)];
+            self.writer.keep(&mut messages)?;
+        }
         let passed_over = self.listing.passed_over();
         let reported_at = self.reported_at;
         let outcome =
@@ -519,7 +531,9 @@ impl<'w> RemoteScrub<'_, 'w> {
     }
 
     fn find_missing(&mut self) -> Result<(), ScrubError> {
-        if let (true, Some(error)) = (self.listing.has_met_nothing(), self.listing.first_error.take()) {
+        if self.listing.has_met_nothing()
+            && let Some(error) = self.listing.first_error.take()
+        {
             return Err(self.error(error));
         }
         // Of a tree without records nothing is missing.

@@ -223,7 +223,8 @@ fn hosts_that_are_down_have_failed_runs() {
     assert_eq!(host.scrub_at("down:/typo", &[]).code, Some(3));
     for way in ["perl", "coreutils"] {
         let typo = host.scrub_at(&format!("{}/typo", host.address("web1")), &["--way", way]);
-        assert_eq!(typo.code, Some(3), "{}{}", typo.out(), typo.stderr);
+        assert_eq!((typo.code, typo.out()), (Some(3), ""), "{}", typo.stderr);
+        assert_eq!(typo.stderr.matches("No such file or directory").count(), 1, "{}", typo.stderr);
     }
     assert_eq!(host.verisum(&["catalog", "status"], &[]).clean().matches("ssh://").count(), 3);
 }

@@ -31,7 +31,7 @@ pub(super) struct Listing<'a> {
     pub unlisted: Vec<Vec<u8>>,
     /// Something could not be listed, and nobody knows what.
     pub is_blind: bool,
-    /// Why the first of those could not be listed.
+    /// Why the first of those could not be listed, before anything was; it is not reported yet.
     pub first_error: Option<String>,
     pub outcome: Outcome,
 }
