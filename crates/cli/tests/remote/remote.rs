@@ -105,6 +105,19 @@ fn programs_of_the_bsds_and_solaris_are_understood() {
 }
 
 #[test]
+fn the_way_is_said_once_if_files_are_left_out() {
+    let folder = tree();
+    let ended = verisum(
+        ["sum", "--exclude", "none", "-a", "md5"]
+            .map(OsStr::new)
+            .into_iter()
+            .chain([&*place("local:", folder.path())]),
+    );
+    assert_eq!((ended.code, ended.stderr.lines().count()), (Some(0), 1), "{}", ended.stderr);
+    assert!(ended.stderr.starts_with("verisum: local: md5 by "), "{}", ended.stderr);
+}
+
+#[test]
 fn a_way_that_lies_is_not_used() {
     let folder = tree();
     let Some(path) = with_find("openssl", &require_tool("openssl").unwrap()) else { return };

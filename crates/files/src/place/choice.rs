@@ -45,6 +45,8 @@ impl Choice {
             let listing = scope.spawn(move || {
                 lister.list(root, &|event| match event {
                     PlaceEvent::Answer(FileAnswer { request, result: Ok(_) }) => give.send(request).is_ok(),
+                    // How files are hashed the other connection tells.
+                    PlaceEvent::Way(_) => true,
                     other => sink(other),
                 })
             });
