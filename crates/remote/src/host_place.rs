@@ -54,6 +54,9 @@ pub type BucketError = Box<dyn std::error::Error + Send + Sync>;
 /// The configuration of ssh for a host that has one of its own.
 pub type SshConfigOf = Box<dyn Fn(&Host) -> Option<PathBuf> + Send + Sync>;
 
+/// What else may be wrong if this host cannot be reached.
+pub type UnreachableNote = Box<dyn Fn(&Host) -> Option<String> + Send + Sync>;
+
 /// How hosts are reached.
 pub struct Hosts {
     options: Arc<HostOptions>,
@@ -61,13 +64,14 @@ pub struct Hosts {
     folder: Mutex<Option<Arc<Folder>>>,
     buckets: Option<OpenBucket>,
     ssh_config: Option<SshConfigOf>,
+    note: Option<UnreachableNote>,
 }
 
 impl Hosts {
     /// With these options. A private directory is made below `scratch` when the first host needs it.
     pub fn new(options: HostOptions, scratch: &Path) -> Hosts {
         let (options, scratch) = (Arc::new(options), scratch.to_path_buf());
-        Hosts { options, scratch, folder: Mutex::default(), buckets: None, ssh_config: None }
+        Hosts { options, scratch, folder: Mutex::default(), buckets: None, ssh_config: None, note: None }
     }
 
     /// The same, with buckets of object stores, which another crate opens.
@@ -78,6 +82,11 @@ impl Hosts {
     /// The same, with hosts that have a configuration of ssh of their own; one for all holds before it.
     pub fn with_ssh_configs(self, of: SshConfigOf) -> Hosts {
         Hosts { ssh_config: Some(of), ..self }
+    }
+
+    /// The same, where the errors of hosts that cannot be reached also say this.
+    pub fn with_unreachable_note(self, of: UnreachableNote) -> Hosts {
+        Hosts { note: Some(of), ..self }
     }
 
     /// How a host is reached.
@@ -125,6 +134,7 @@ impl Hosts {
         Ok(HostPlace {
             host: host.clone(),
             options: self.options_of(host),
+            note: self.note.as_ref().and_then(|of| of(host)),
             folder: folder.clone(),
             scratch: self.scratch.clone(),
             sessions: Vec::new(),
@@ -181,6 +191,8 @@ pub struct HostPlace {
     /// Where listings wait that do not fit into memory.
     scratch: PathBuf,
     /// What is staged; it ends before its session.
+    /// What else is said if it cannot be reached.
+    note: Option<String>,
     staged: Option<Staged>,
     /// Directories that are there, as files were staged in them.
     folders: BTreeSet<Vec<u8>>,
@@ -199,9 +211,12 @@ impl HostPlace {
             None => {
                 let opened =
                     Session::open(&self.host, digest, self.options.clone(), self.folder.clone(), sink);
-                let session = opened.map_err(|error| match &error {
-                    SessionError::NoWay(_) => PlaceError::Digest(error.into()),
-                    _ => PlaceError::Machine(error.into()),
+                let session = opened.map_err(|error| match (error, &self.note) {
+                    (error @ SessionError::NoWay(_), _) => PlaceError::Digest(error.into()),
+                    (SessionError::Unreachable(why), Some(note)) => {
+                        PlaceError::Machine(SessionError::Unreachable(format!("{why}; {note}")).into())
+                    }
+                    (error, _) => PlaceError::Machine(error.into()),
                 })?;
                 sink(PlaceEvent::Way(format!("{} by {}", digest.name(), session.described())));
                 self.sessions.push((digest.name().to_string(), session));

@@ -66,7 +66,7 @@ pub use address::{Address, Host, is_url};
 pub use error::SessionError;
 pub use folder::Folder;
 pub use host_list::{Claims, HostList, HostListError, kept};
-pub use host_place::{BucketError, HostPlace, Hosts, OpenBucket, OpenError, SshConfigOf};
+pub use host_place::{BucketError, HostPlace, Hosts, OpenBucket, OpenError, SshConfigOf, UnreachableNote};
 pub use link::{Script, SshOptions, Traffic};
 pub use protocol::{BLOCK_DIGEST, GREETING};
 pub use push::Program;

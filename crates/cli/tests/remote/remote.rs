@@ -261,7 +261,18 @@ fn several_hosts_have_their_names_before_those_of_files() {
 #[test]
 fn hosts_that_do_not_let_in_are_told_apart() {
     let Some(server) = sshd("") else { return };
-    let ended = |host: &str| server.run(server.remote("sum").arg(format!("{host}:/etc/passwd")));
+    let sum = |address: &str| server.run(server.remote("sum").arg(address));
+    // A name with a colon may be of a file here that was mistyped.
+    let (refused, no_file) = ("Connection refused", "; no file is called down:30:00.txt here");
+    for (address, why) in [
+        ("down:30:00.txt", format!("{refused}{no_file}\n")),
+        ("down:/30:00.txt", format!("{refused}\n")),
+        ("ssh://down/~/30:00.txt", format!("{refused}\n")),
+    ] {
+        let ended = sum(address);
+        assert!(ended.stderr.ends_with(&why) && ended.code == Some(3), "{address}: {}", ended.stderr);
+    }
+    let ended = |host: &str| sum(&format!("{host}:/etc/passwd"));
     for (host, what) in [
         ("stranger", "log in: nobody@127.0.0.1: Permission denied"),
         ("new", "log in: Host key verification failed"),

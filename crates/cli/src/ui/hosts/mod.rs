@@ -364,8 +364,9 @@ impl HostArgs {
     /// The same for verbs that ask stores for their records.
     pub(crate) fn hosts_with_report(&self, hosts: usize, reading: ObjectReading) -> Result<Hosts, Failure> {
         let config = |host: &Host| configured_places::of(host, "ssh-config").map(PathBuf::from);
-        let hosts =
-            Hosts::new(self.options(hosts)?, &std::env::temp_dir()).with_ssh_configs(Box::new(config));
+        let hosts = Hosts::new(self.options(hosts)?, &std::env::temp_dir())
+            .with_ssh_configs(Box::new(config))
+            .with_unreachable_note(Box::new(mistyped));
         let lists = StoreLists {
             inventory: self.inventory.as_ref().map(|typed| location("--inventory", typed)).transpose()?,
             checksum_report: self
@@ -429,6 +430,16 @@ pub(crate) fn timeout(text: &str) -> Result<Duration, Failure> {
 }
 
 /// What may be pushed.
+/// What a name on the command line may be if its host cannot be reached: that of a file here with a colon, mistyped.
+fn mistyped(host: &Host) -> Option<String> {
+    let is_of_host = |text: &OsString| {
+        let is_name = |address: &Address| address.host == *host && !address.path.starts_with(b"/");
+        !is_url(text.as_bytes()) && Address::parse(text, false).is_ok_and(|address| is_name(&address))
+    };
+    let typed = std::env::args_os().skip(1).find(is_of_host)?;
+    Some(format!("no file is called {} here", names::quoted(&typed)))
+}
+
 fn programs(files: &[PathBuf]) -> Result<Vec<Program>, Failure> {
     let failed = |name, error| Failure::File { name, operation: "read", error };
     match files {
