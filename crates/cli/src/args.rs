@@ -318,6 +318,20 @@ mod tests {
     }
 
     #[test]
+    fn options_of_one_name_have_one_letter() {
+        let mut wrong = Vec::new();
+        each(&Verisum::<Command>::command(), "verisum", &mut |verb, name| {
+            for (long, letter) in [("dry-run", 'n'), ("quiet", 'q')] {
+                let mut options = verb.get_arguments().filter(|option| option.get_long() == Some(long));
+                if options.any(|option| option.get_short() != Some(letter)) {
+                    wrong.push(format!("{name} --{long}"));
+                }
+            }
+        });
+        assert_eq!(wrong, Vec::<String>::new());
+    }
+
+    #[test]
     fn arguments_stand_under_no_heading_of_options() {
         let mut wrong = Vec::new();
         each(&Verisum::<Command>::command(), "verisum", &mut |verb, name| {

@@ -101,6 +101,7 @@ fn damage_is_said_and_mended() {
     let made = parity("create", tree, &["--redundancy", "10%"]).clean();
     assert!(made.starts_with("3 files, 127 KiB: 1 set written, "), "{made}");
     assert_eq!(parity("verify", tree, &[]).clean(), "3 files, 127 KiB: all as recorded\n");
+    assert_eq!(parity("verify", tree, &["-q"]).clean(), "");
     rot(&tree.join("b/c.jpg"), 5_000);
     fs::remove_file(tree.join("b/d e")).unwrap();
     let found = parity("verify", tree, &[]);
@@ -114,7 +115,11 @@ fn damage_is_said_and_mended() {
             format!("mend it: verisum parity repair '{}'\n", tree.display()).as_str()
         )
     );
+    let quiet = parity("verify", tree, &["-q"]);
+    let bad = "b/c.jpg: damaged (1 KiB; can be repaired)\nb/d e: missing (can be repaired)\n";
+    assert_eq!((quiet.code, quiet.out(), quiet.stderr == found.stderr), (Some(1), bad, true));
     assert_eq!(parity("repair", tree, &["--dry-run"]).code, Some(0));
+    assert_eq!(parity("repair", tree, &["-nq"]).clean(), "");
     assert!(!tree.join("b/d e").exists());
     let keep = tempfile::tempdir().unwrap();
     let done = parity("repair", tree, &["--keep-bad", keep.path().to_str().unwrap()]).clean();

@@ -148,8 +148,20 @@ fn catalogues() {
     let roots = run(&["status", "--json"], &[]).clean();
     let root: serde_json::Value = serde_json::from_str(roots.lines().next().unwrap()).unwrap();
     let root = root["path"].as_str().unwrap();
+    let (there, nowhere) = (tempfile::tempdir().unwrap(), place.path().join("nowhere"));
+    let there = there.path().to_str().unwrap();
+    let would = format!("3 records would be moved to {there}\n");
+    assert_eq!(run(&["relocate", "-n"], &[root, there]).clean(), would);
+    run(&["relocate", "-n"], &[root, nowhere.to_str().unwrap()]).failed(
+        3,
+        &format!(
+            "verisum: {}: relocate: no directory is there (--unmounted takes its place as it will be)",
+            nowhere.display()
+        ),
+    );
+    assert_eq!(bytes(place.path()), before);
     let would = format!("3 records of {root} would be forgotten\n");
-    assert_eq!(run(&["forget", "--dry-run"], &[root]).clean(), would);
+    assert_eq!(run(&["forget", "-n"], &[root]).clean(), would);
     assert_eq!(bytes(place.path()), before);
     run(&["forget", "--dry-run"], &["/nowhere"])
         .failed(3, "verisum: /nowhere: forget: it is no tree of the catalogue");

@@ -55,6 +55,11 @@ fn a_bad_file_stays_bad_until_it_is_restored_or_accepted() {
     assert!(accepted.contains("sha256") && accepted.contains("recorded"), "{accepted}");
     assert_eq!(tree.scrub(&["--quiet"]).clean(), "");
     assert_eq!(tree.accept(&two).code, Some(3));
+    change_and_restore_time(&two, "ANOTHER 2");
+    tree.scrub(&[]);
+    let quiet = [s("accept"), s("-q"), s("--catalog"), tree.catalog(), two];
+    assert_eq!(verisum(&quiet).clean(), "");
+    assert!(verisum(&quiet).stderr.contains("no file here has a problem"));
     check(&tree.catalog());
 }
 

@@ -67,6 +67,10 @@ struct ParityTreeArgs {
     #[arg(long)]
     json: bool,
 
+    /// Print only problems; nothing if all is well
+    #[arg(short, long)]
+    quiet: bool,
+
     /// The directory of the parity files, for instance on another disk, or a place in a bucket
     /// (s3://BUCKET/PREFIX); without it, DIR/.verisum-parity
     #[arg(long, value_name = "PLACE", value_hint = ValueHint::DirPath)]

@@ -59,13 +59,14 @@ pub(super) fn run(arguments: ParityRepairArgs, output: &mut Output) -> Result<Ex
     options.sets = arguments.sets;
     options.in_place = arguments.in_place;
     let (folder, buckets) = arguments.tree.parity()?;
-    let ParityTreeArgs { tree, to, json, .. } = &arguments.tree;
+    let ParityTreeArgs { tree, to, .. } = &arguments.tree;
     let ending = arguments.tree.ending(&mut options.stop)?;
     let is_par2 = arguments.tree.is_par2()?;
     // Parity that is damaged stays so in a PAR2 file.
     let foretells_parity = options.dry_run && !is_par2;
-    let mut reporter =
-        ParityReporter::new(*json, output).foretelling(options.dry_run, foretells_parity).of_par2(is_par2);
+    let mut reporter = ParityReporter::new(&arguments.tree, output)
+        .foretelling(options.dry_run, foretells_parity)
+        .of_par2(is_par2);
     if is_par2 && options.changed {
         return Err(Failure::Usage("--changed is for DIR: PAR2 files record no times".to_string()));
     }

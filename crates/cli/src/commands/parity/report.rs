@@ -4,6 +4,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use verisum::parity::{FileVerdict, Finding, Made, ParityRepairSummary, ParityVerdict, Verified};
 
+use super::ParityTreeArgs;
 use crate::ui::exit::Exit;
 use crate::ui::failure::{Failure, tree_message};
 use crate::ui::hosts::Costs;
@@ -17,6 +18,8 @@ use crate::ui::{self, Output, PROGRAM};
 /// Says findings as they come.
 pub(super) struct ParityReporter<'a> {
     json: bool,
+    /// Whether only problems are said. JSON has all.
+    quiet: bool,
     /// Whether files, and parity, that can be repaired are no failure, as in a dry run.
     foretells: (bool, bool),
     /// Whether the parity is PAR2 files, which stay as they are.
@@ -49,9 +52,10 @@ pub(super) struct ParityTotals {
 }
 
 impl<'a> ParityReporter<'a> {
-    pub(super) fn new(json: bool, output: &'a mut Output) -> ParityReporter<'a> {
+    pub(super) fn new(tree: &ParityTreeArgs, output: &'a mut Output) -> ParityReporter<'a> {
         ParityReporter {
-            json,
+            json: tree.json,
+            quiet: tree.quiet && !tree.json,
             foretells: (false, false),
             is_par2: false,
             output,
@@ -99,6 +103,7 @@ impl<'a> ParityReporter<'a> {
         self.output.found(exit);
         let printed = match self.json {
             true => self.output.json(told.kind, &told.line),
+            false if self.quiet && exit == Exit::Clean => Ok(()),
             false => {
                 let start = told.text.len() - told.tail;
                 self.output.outcome(&told.text, start..start + told.line.outcome.len(), exit)
@@ -113,6 +118,7 @@ impl<'a> ParityReporter<'a> {
             return Err(failure);
         }
         match self.json {
+            _ if self.quiet => return Ok(self.exit),
             true => self.output.json("summary", &totals.json)?,
             false => self.output.line(&totals.text)?,
         }

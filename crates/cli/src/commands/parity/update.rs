@@ -32,8 +32,8 @@ pub(super) fn run(arguments: &ParityUpdateArgs, output: &mut Output) -> Result<E
     options.accept_changes = arguments.accept_changes;
     options.threads = arguments.tree.threads.or_cores()?;
     let (folder, buckets) = arguments.tree.parity()?;
-    let ParityTreeArgs { tree, json, .. } = &arguments.tree;
-    let mut reporter = ParityReporter::new(*json, output);
+    let tree = &arguments.tree.tree;
+    let mut reporter = ParityReporter::new(&arguments.tree, output);
     let ending = arguments.tree.ending(&mut options.stop)?;
     let made = arguments.tree.watch((&options.progress, &ending), || {
         verisum::parity::update(tree, folder, &options, &mut |finding| reporter.take(finding))

@@ -24,7 +24,7 @@ pub(super) fn run(arguments: &ParityVerifyArgs, output: &mut Output) -> Result<E
     let ParityTreeArgs { tree, to, json, stores, .. } = &arguments.tree;
     let ending = arguments.tree.ending(&mut options.stop)?;
     let is_par2 = arguments.tree.is_par2()?;
-    let mut reporter = ParityReporter::new(*json, output).of_par2(is_par2);
+    let mut reporter = ParityReporter::new(&arguments.tree, output).of_par2(is_par2);
     let found = arguments.tree.watch((&options.progress, &ending), || {
         let report = &mut |finding| reporter.take(finding);
         match is_par2 {

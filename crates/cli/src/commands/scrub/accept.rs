@@ -40,6 +40,10 @@ pub(crate) struct AcceptArgs {
     #[arg(long)]
     cross_file_systems: bool,
 
+    /// Print only what could not be accepted
+    #[arg(short, long)]
+    quiet: bool,
+
     /// Print a line of JSON for each file
     #[arg(long)]
     json: bool,
@@ -81,7 +85,7 @@ pub(crate) fn run(arguments: &AcceptArgs, output: &mut Output) -> Result<Exit, F
         let (dry, enters) = (arguments.dry_run, arguments.cross_file_systems);
         let what = Accept { path: &path, dry, enters, now: Timestamp::now() };
         let found = match is_address(&path) {
-            true => remote(&catalog, &what, &arguments.hosts, &mut report),
+            true => remote(&catalog, &what, arguments, &mut report),
             false => scrub::accept(&catalog, &what, &mut report).map_err(Failure::from),
         };
         printed?;
@@ -108,7 +112,7 @@ pub(crate) fn run(arguments: &AcceptArgs, output: &mut Output) -> Result<Exit, F
 fn remote(
     catalog: &Catalog,
     what: &Accept,
-    hosts: &HostArgs,
+    arguments: &AcceptArgs,
     report: &mut dyn FnMut(Accepted),
 ) -> Result<u64, Failure> {
     let root = catalog.root_of(what.path)?.map_or_else(|| what.path.to_path_buf(), |root| root.path);
@@ -116,12 +120,16 @@ fn remote(
         return Err(Failure::Usage(format!("{}: no address of a host", root.display())));
     };
     let notes = |event: PlaceEvent| {
-        if let PlaceEvent::Note(text) | PlaceEvent::Way(text) = event {
-            ui::say(PROGRAM, &format!("{}: {text}", address.host.name()));
+        match event {
+            PlaceEvent::Way(_) if arguments.quiet => {}
+            PlaceEvent::Note(text) | PlaceEvent::Way(text) => {
+                ui::say(PROGRAM, &format!("{}: {text}", address.host.name()));
+            }
+            _ => {}
         }
         true
     };
-    let mut place = hosts::place(&hosts.hosts(1)?, &address.host)?;
+    let mut place = hosts::place(&arguments.hosts.hosts(1)?, &address.host)?;
     let mut tree = PlaceTree { place: &mut *place, root: &address.path, notes: &notes };
     Ok(scrub::accept_tree(catalog, what, &mut tree, report)?)
 }
@@ -141,6 +149,9 @@ fn print(accepted: &Accepted, arguments: &AcceptArgs, output: &mut Output) -> Re
             "written": !arguments.dry_run,
         });
         return output.json("file", &with_name(line, &accepted.path));
+    }
+    if arguments.quiet {
+        return Ok(());
     }
     let done = if arguments.dry_run { "would accept" } else { "accepted" };
     let path = names::quoted(accepted.path.as_os_str());

@@ -185,6 +185,9 @@ pub(crate) struct RelocateArgs {
     /// Relocate even if TO does not exist, because its file system is not mounted
     #[arg(long)]
     unmounted: bool,
+    /// Say how many records would be moved, and change nothing
+    #[arg(short = 'n', long)]
+    dry_run: bool,
     /// Print a line of JSON
     #[arg(long)]
     json: bool,
@@ -206,7 +209,7 @@ pub(crate) struct ForgetArgs {
     #[arg(long)]
     yes: bool,
     /// Say what would be forgotten, and change nothing
-    #[arg(long)]
+    #[arg(short = 'n', long)]
     dry_run: bool,
     /// Print a line of JSON
     #[arg(long)]
@@ -425,7 +428,10 @@ fn damage(checked: Result<Vec<Problem>, CatalogError>, catalog: &Path) -> Result
 }
 
 fn relocate(arguments: &RelocateArgs, output: &mut Output) -> Result<Exit, Failure> {
-    let (_lock, catalog) = arguments.catalog.open_existing()?;
+    let (_lock, catalog) = match arguments.dry_run {
+        true => (None, arguments.catalog.open_shared()?),
+        false => arguments.catalog.open_existing().map(|(lock, catalog)| (Some(lock), catalog))?,
+    };
     let from = &arguments.from;
     let failed = |name: &PathBuf, why: &str| Failure::File {
         name: name.clone(),
@@ -446,13 +452,19 @@ fn relocate(arguments: &RelocateArgs, output: &mut Output) -> Result<Exit, Failu
         };
         return Err(failed(&to, &format!("{why}{hint}")));
     }
-    catalog.relocate(root.id, &to)?;
+    let dry_run = arguments.dry_run;
+    if !dry_run {
+        catalog.relocate(root.id, &to)?;
+    }
     let records = counted(root.files, "record");
     let option = arguments.catalog.catalog.as_deref().map(of_catalog).unwrap_or_default();
     let scrub = format!("verisum scrub{option} {}", shell::word(to.as_os_str().as_encoded_bytes()));
     let place = names::quoted(to.as_os_str());
-    let text = format!("{records} moved to {place} (`{scrub}` compares its files with them)");
-    let moved = MovedRecords { records: root.files };
+    let text = match dry_run {
+        true => format!("{records} would be moved to {place}"),
+        false => format!("{records} moved to {place} (`{scrub}` compares its files with them)"),
+    };
+    let moved = MovedRecords { records: root.files, dry_run };
     output.summary(arguments.json, Some(&text), &Outcome::of(&to, "moved", moved))?;
     Ok(Exit::Clean)
 }
@@ -461,6 +473,7 @@ fn relocate(arguments: &RelocateArgs, output: &mut Output) -> Result<Exit, Failu
 #[derive(Serialize)]
 struct MovedRecords {
     records: u64,
+    dry_run: bool,
 }
 
 /// The records of a tree that are gone.

@@ -48,7 +48,7 @@ pub(crate) struct ImportArgs {
     algorithm: Option<String>,
 
     /// Say what would be recorded, and change nothing: tries the import with a copy of the catalogue
-    #[arg(long)]
+    #[arg(short = 'n', long)]
     dry_run: bool,
 
     /// Print a line of JSON

@@ -30,7 +30,7 @@ pub(crate) struct RehashArgs {
     stop: bool,
 
     /// Say how many records would change, and change nothing
-    #[arg(long)]
+    #[arg(short = 'n', long)]
     dry_run: bool,
 
     /// Print a line of JSON

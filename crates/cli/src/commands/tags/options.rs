@@ -51,7 +51,7 @@ pub(crate) struct TagTreeArgs {
 #[derive(Args, Debug)]
 pub(crate) struct DryArgs {
     /// Print what would be done, and change nothing
-    #[arg(long)]
+    #[arg(short = 'n', long)]
     pub(crate) dry_run: bool,
 }
 
