@@ -143,7 +143,7 @@ impl From<&digest::DigestError> for Failure {
             | digest::DigestError::PartLength { .. }
             | digest::DigestError::Unavailable { .. } => "find",
             digest::DigestError::Failed { operation, .. } => operation,
-            digest::DigestError::Length { .. } => "hash",
+            _ => "hash",
         };
         Failure::new(Kind::Digest, &error.to_string()).operation(operation)
     }
@@ -160,6 +160,7 @@ impl From<&files::FileError> for Failure {
             files::FileError::Digest { .. } => ("hash", None),
             files::FileError::Record { .. } => ("read attribute", None),
             files::FileError::Conflict { operation, .. } => (operation.name(), None),
+            _ => ("read", None),
         };
         let failure = Failure::new(Kind::File, &error.to_string()).path(error.path());
         failure.operation(operation).system(system)
@@ -182,6 +183,7 @@ impl From<&scrub::ScrubError> for Failure {
             scrub::ScrubError::Digest { source, .. } => Failure::from(source),
             scrub::ScrubError::Root { path, .. } => of(Kind::File, path).operation("open"),
             scrub::ScrubError::Remote { path, .. } => of(Kind::Host, path).operation("connect"),
+            _ => Failure::new(Kind::Catalog, &error.to_string()),
         }
     }
 }
@@ -194,10 +196,10 @@ impl From<&lake::LakeError> for Failure {
             lake::LakeError::Io { path, operation, source } => {
                 of(path).operation(operation).system(Some(source))
             }
-            lake::LakeError::Stopped => Failure::new(Kind::File, &error.to_string()),
             lake::LakeError::InUse { path } => of(path).operation("lock"),
             lake::LakeError::Part { path, .. } => of(path).operation("read"),
             lake::LakeError::Row { path, .. } => of(path).operation("write"),
+            _ => Failure::new(Kind::File, &error.to_string()),
         }
     }
 }

@@ -202,6 +202,7 @@ pub(crate) fn hash_files(
             let files = py.detach(|| verisum::hash_files(here, &options)).map_err(|error| match error {
                 StartError::Digest(error) => errors::of_digest(py, &error),
                 StartError::Thread(error) => error.into(),
+                error => std::io::Error::other(error).into(),
             })?;
             Rows::Here(Here {
                 files: Mutex::new(Some(ManuallyDrop::new(files))),

@@ -307,6 +307,7 @@ impl From<ImageRepairError> for Failure {
                 of(path).operation("repair")
             }
             ImageRepairError::Different { path, .. } => of(path).operation("read back"),
+            _ => Failure::new(Kind::Image, &error.to_string()),
         }
     }
 }

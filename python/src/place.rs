@@ -91,6 +91,7 @@ pub(crate) fn failure(address: &Address, error: &PlaceError) -> Failure {
         PlaceError::Write(_) | PlaceError::NotWritten { .. } => (Kind::File, "write"),
         PlaceError::InTheWay(_) => (Kind::File, "create"),
         PlaceError::Replaced => (Kind::File, "write"),
+        _ => (Kind::Host, "read"),
     };
     let message = format!("{}: {error}", address.host.name());
     Failure::new(kind, &message).path(path).operation(operation)

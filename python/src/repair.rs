@@ -107,7 +107,7 @@ fields! {
 
 impl From<Arc<Summary>> for RepairSummary {
     fn from(summary: Arc<Summary>) -> RepairSummary {
-        let Summary { repaired, mendable, sound, without_source, left, bytes, interrupted } = *summary;
+        let Summary { repaired, mendable, sound, without_source, left, bytes, interrupted, .. } = *summary;
         RepairSummary { repaired, mendable, ok: sound, no_source: without_source, left, bytes, interrupted }
     }
 }
@@ -411,5 +411,6 @@ pub(crate) fn failure(error: &engine::RepairError) -> Failure {
         | engine::RepairError::List { path, operation, source } => {
             of(path).operation(operation).system(Some(source))
         }
+        _ => Failure::new(Kind::File, &error.to_string()),
     }
 }

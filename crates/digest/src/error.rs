@@ -2,6 +2,7 @@
 
 /// Why a digest could not be had or computed.
 #[derive(Debug, Clone, thiserror::Error)]
+#[non_exhaustive]
 pub enum DigestError {
     /// No row of the table and no OpenSSL digest has this name.
     #[error("unknown digest: {name}")]

@@ -57,6 +57,7 @@ impl std::fmt::Display for Operation {
 
 /// Why a file could not be found, read or hashed.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum FileError {
     /// A system call failed.
     #[error("{}: {operation}{}: {source}", path.display(), at(*offset))]

@@ -120,6 +120,7 @@ pub fn hash_files(roots: Vec<PathBuf>, options: &HashOptions) -> Result<HashFile
 
 /// Why nothing was hashed.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum StartError {
     /// The digest is not available.
     #[error(transparent)]

@@ -4,6 +4,9 @@
 //! is the business of the callers, so that tags, lists and catalogues judge alike.
 
 /// The state of one file beside its record.
+///
+/// It is exhaustive on purpose: the numbers in catalogues, exit codes, repairs and colours each have a table of all
+/// verdicts, and the compiler names every table that a new verdict needs a row in. A caller's table is no other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Verdict {
     /// The content is the recorded one, and its time too.

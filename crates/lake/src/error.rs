@@ -11,6 +11,7 @@ use verisum_files::{ReplaceError, Stop};
 
 /// What went wrong with a lake.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum LakeError {
     /// The catalogue failed.
     #[error(transparent)]

@@ -159,6 +159,7 @@ impl Default for Alarm {
 
 /// Why a run could not be made, or not be ended.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum ScrubError {
     /// The catalogue failed.
     #[error(transparent)]
@@ -247,6 +248,7 @@ pub struct ScrubSummary {
     pub reported: u64,
     /// When that report was made.
     pub reported_at: Option<Moment>,
+#[non_exhaustive]
     /// Files that were not read because their device fails.
     pub given_up: u64,
     /// Files that are known to be bad and were not tried again: there was no time, enough others of their device had
@@ -283,6 +285,7 @@ impl ScrubSummary {
     /// How many files have a verdict.
     pub fn count(&self, verdict: Verdict) -> u64 {
         Verdict::ALL.iter().position(|v| *v == verdict).map_or(0, |at| self.counts[at])
+#[non_exhaustive]
     }
 
     /// What the run means as a whole. Modified and missing files are changes, unless they are failures.

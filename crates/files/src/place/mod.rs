@@ -377,6 +377,7 @@ pub type Sink<'a> = &'a (dyn Fn(PlaceEvent) -> bool + Sync);
 /// Why a place does not do what it was asked for.
 #[derive(Debug, thiserror::Error)]
 pub enum PlaceError {
+#[non_exhaustive]
     /// Nothing there computes the digest, for the reason of this error.
     #[error(transparent)]
     Digest(Box<dyn std::error::Error + Send + Sync>),

@@ -151,6 +151,7 @@ const SLOTS: usize = OTHERS.len() + Verdict::ALL.len();
 
 /// How many files came to what.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Counts {
     outcomes: [u64; SLOTS],
     /// Bytes that were read; second reads are not counted.

@@ -12,6 +12,7 @@ use crate::{Standing, Stat, Timestamp, lock};
 
 /// What the tags of a tree say.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Status {
     /// Tags whose length and time are those of the file.
     pub current: u64,

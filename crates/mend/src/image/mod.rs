@@ -51,6 +51,7 @@ pub struct Target<'a> {
 
 /// What a repair of an image came to. All ranges are whole blocks of the map.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Mended {
     /// What was repaired, or could be, and the number of the copy that gave it.
     pub repaired: Vec<(Range<u64>, usize)>,
@@ -90,6 +91,7 @@ pub enum ImageRepairError {
     Journal(#[from] ReplaceError),
     /// The journal of an earlier run cannot be used.
     #[error("{}: {why}", path.display())]
+#[non_exhaustive]
     JournalUnfit {
         /// The journal.
         path: PathBuf,

@@ -83,6 +83,7 @@ impl Default for RepairOptions {
 
 /// A file that was to be repaired.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Repaired {
     /// Its path.
     pub path: PathBuf,
@@ -165,6 +166,7 @@ impl RepairOutcome {
 
 /// What a repair came to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct RepairSummary {
     /// Files that have their recorded content again.
     pub repaired: u64,
@@ -220,6 +222,7 @@ pub enum RepairError {
     /// The path is nothing that can be repaired.
     #[error("{}: repair: {why}", path.display())]
     Path {
+#[non_exhaustive]
         /// The path.
         path: PathBuf,
         /// What is wrong with it.

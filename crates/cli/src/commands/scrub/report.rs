@@ -206,7 +206,11 @@ impl<'a, 'o> ScrubReporter<'a, 'o> {
         }
         let mut lines = Vec::new();
         if let Some(alarm) = summary.alarm {
-            let held = |report: &ScrubReport| told(&ScrubReport { held: true, ..report.clone() }).line();
+            let held = |report: &ScrubReport| {
+                let mut report = report.clone();
+                report.held = true;
+                told(&report).line()
+            };
             // Those that were held already, and those that were not read, have been named.
             let named = self.held.min(NAMED);
             lines.extend(self.modified.iter().take((NAMED - named) as usize).map(held));
