@@ -9,7 +9,8 @@ use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use verisum::digest::Output;
 use verisum::files::place::{
-    FileAnswer, FileRead, FileRequest, FileState, Files, Modified, Place, PlaceEvent, Reason, StoppingPlace,
+    Contradicted, FileAnswer, FileRead, FileRequest, FileState, Files, Modified, Place, PlaceEvent, Reason,
+    StoppingPlace,
 };
 use verisum::files::{Timestamp, lock};
 use verisum::remote::Address;
@@ -34,7 +35,7 @@ pub(crate) fn place_address(text: FsPath) -> PyResult<std::ffi::OsString> {
     let path = text.path;
     let wrong = |must: &str| PyValueError::new_err(format!("{}: {must}", path.display()));
     let recorded = Address::parse(path.as_os_str(), false).and_then(|address| address.recorded());
-    let recorded = recorded.map_err(wrong)?.into_os_string();
+    let recorded = recorded.map_err(|error| wrong(&error.to_string()))?.into_os_string();
     let scheme = |text: &std::ffi::OsStr| text.to_string_lossy().split("://").next().map(str::to_string);
     match scheme(&recorded) == scheme(path.as_os_str()) {
         true => Ok(recorded),
@@ -150,8 +151,8 @@ impl PlaceRead {
         };
         match result.map_err(|error| error.reason()) {
             Ok(read) if read.digests.is_empty() => failed(Reason::Failed("it was not read".to_string())),
-            Ok(FileRead { contradicted: Some((told, found)), .. }) => {
-                failed(Reason::Failed(contradiction(&told, &found)))
+            Ok(FileRead { contradicted: Some(Contradicted { recorded, found }), .. }) => {
+                failed(Reason::Failed(contradiction(&recorded, &found)))
             }
             Ok(read) => PlaceRead {
                 digest: Some(read.digests[0]),

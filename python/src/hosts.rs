@@ -169,7 +169,7 @@ fn location(option: &str, typed: FsPath) -> PyResult<Location> {
     match Named::of(typed)? {
         Named::Here(path) => Ok(Location::File(path)),
         Named::There(Address { host: Host::Bucket(bucket), path, .. }) => {
-            Ok(Location::Object(bucket, String::from_utf8_lossy(&path).into_owned()))
+            Ok(Location::Object { bucket, key: String::from_utf8_lossy(&path).into_owned() })
         }
         Named::There(_) => {
             Err(PyValueError::new_err(format!("{option}: must be a file or the address of an object")))
@@ -181,7 +181,7 @@ fn location(option: &str, typed: FsPath) -> PyResult<Location> {
 fn typed<'py>(py: Python<'py>, location: Option<&Location>) -> Option<Bound<'py, PyAny>> {
     location.map(|location| match location {
         Location::File(path) => PyBytes::new(py, path.as_os_str().as_bytes()).into_any(),
-        Location::Object(bucket, key) => PyString::new(py, &format!("{bucket}{key}")).into_any(),
+        Location::Object { bucket, key } => PyString::new(py, &format!("{bucket}{key}")).into_any(),
     })
 }
 

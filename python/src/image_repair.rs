@@ -14,7 +14,7 @@ use verisum::catalog::store::{self, Catalog, Lock, absolute};
 use verisum::digest::Policy;
 use verisum::files::{Stop, Timestamp};
 use verisum::image::{Image, OpenOptions, Opened, is_nbd_uri, open_named};
-use verisum::mend::image::{ImageRepairError, Target, journal_of, open_to_write};
+use verisum::mend::image::{ImageRepairError, MendedRange, Target, journal_of, open_to_write};
 use verisum::mend::repair::{MendedFile, Noted, Taken, note};
 use verisum::remote::Hosts as Connections;
 use verisum::{DamagedImage, ImageCopy, require_raw};
@@ -171,8 +171,8 @@ impl Job {
             copies.iter().map(|which| names[*which].clone().into_os_string()).collect()
         };
         let unread = |(which, why): (&usize, &String)| (names[*which].clone().into_os_string(), why.clone());
-        let named = |(range, which): &(Range<u64>, usize)| {
-            (range.start, range.end, names[*which].clone().into_os_string())
+        let named = |MendedRange { range, copy }: &MendedRange| {
+            (range.start, range.end, names[*copy].clone().into_os_string())
         };
         Ok(ImageRepair {
             dry_run,

@@ -10,7 +10,8 @@ use std::time::Duration;
 
 use pyo3::prelude::*;
 use verisum::catalog::store::{
-    Catalog, CatalogError, CatalogRecord as Record, Moment, Position, RecordFinding, Root, Stamp, State,
+    Catalog, CatalogError, CatalogRecord as Record, KnownDirectory, Moment, Position, RecordFinding, Root,
+    Stamp, State,
 };
 
 use crate::arrow::{Table, Whole, python_table};
@@ -171,8 +172,8 @@ fn read(catalog: &Path, filter: &Filter, steps: &Steps<Recorded, ()>) -> Result<
                     return Ok(());
                 }
                 let mut below = store.directories_in(directory)?;
-                below.sort();
-                let named = |(name, id, _): (Vec<u8>, i64, u64)| (path.join(OsStr::from_bytes(&name)), id);
+                below.sort_by(|one, other| one.name.cmp(&other.name));
+                let named = |one: KnownDirectory| (path.join(OsStr::from_bytes(&one.name)), one.id);
                 directories.extend(below.into_iter().rev().map(named));
             }
         }

@@ -9,7 +9,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple};
 use verisum::FileDigests;
 use verisum::digest::Output;
-use verisum::files::place::{ContentEvidence, FileAnswer, FileRead, Reason, RecordedDigest};
+use verisum::files::place::{ContentEvidence, Contradicted, FileAnswer, FileRead, Reason, RecordedDigest};
 use verisum::files::{Stat, Timestamp};
 use verisum::remote::Address;
 
@@ -75,8 +75,8 @@ impl Row {
             result => result,
         };
         let result = match result {
-            Ok(FileRead { contradicted: Some((told, found)), .. }) => {
-                Err(Reason::Failed(contradiction(&told, &found)))
+            Ok(FileRead { contradicted: Some(Contradicted { recorded, found }), .. }) => {
+                Err(Reason::Failed(contradiction(&recorded, &found)))
             }
             result => result,
         };

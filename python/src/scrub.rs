@@ -69,7 +69,7 @@ getters! { |finding: Finding|
     algorithm: &str = &finding.0.algorithm;
     recorded: Option<FileState> = finding.0.recorded.map(FileState);
     found: Option<FileState> = finding.0.found.map(FileState);
-    second_read_same: Option<bool> = finding.0.second.map(|(same, _)| same);
+    second_read_same: Option<bool> = finding.0.second.map(|read| read.same);
     since_ms: Option<i64> = finding.0.since.map(Moment::milliseconds);
     moved_from: Option<&OsStr> = finding.0.from.as_deref().map(Path::as_os_str);
     error: Option<&str> = finding.0.error.as_deref();

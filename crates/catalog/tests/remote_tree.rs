@@ -329,7 +329,7 @@ fn what_two_reads_say_is_told_apart() {
     machine.file("one").content = ["CONTENT ONE".to_string(), "content one".to_string()];
     machine.file("two").content = ["CONTENT TWO".to_string(), "CONTENT TWO".to_string()];
     let (_, reports) = records.run(SRV, &mut machine, &records.options());
-    let found: Vec<_> = reports.iter().map(|r| (r.verdict, r.second.map(|second| second.0))).collect();
+    let found: Vec<_> = reports.iter().map(|r| (r.verdict, r.second.map(|second| second.same))).collect();
     assert!(found.contains(&(Verdict::Flaky, Some(false))) && found.contains(&(Verdict::Rot, Some(true))));
     // Somebody writes to it between the reads.
     machine.put("one", "content one", 1);

@@ -34,8 +34,8 @@ use std::thread;
 use verisum_digest::{Digest, Output};
 
 use crate::place::{
-    FileAnswer, FileRead, FileRequest, FileState, Files, Place, PlaceError, PlaceEvent, Reason,
-    RecordedDigest, RecordedMd5, below, join,
+    Contradicted, FileAnswer, FileRead, FileRequest, FileState, Files, Place, PlaceError, PlaceEvent, Reason,
+    RecordedMd5, below, join,
 };
 use crate::{Excludes, Progress, lock};
 
@@ -94,8 +94,8 @@ pub struct ComparedFile {
     /// Its digest, or why there is none; none where it was not read. What is set before the trees are read is not
     /// read.
     pub read: Option<Box<Result<Output, Reason>>>,
-    /// What the keeper of its place recorded of it and what was read is not, and the digest of what was read.
-    pub contradicted: Option<Box<(RecordedDigest, Output)>>,
+    /// What the keeper of its place recorded of it, if that is not what was read.
+    pub contradicted: Option<Box<Contradicted>>,
     /// What the keeper of its place recorded of it.
     pub recorded: Option<RecordedMd5>,
     /// Whether a report of the keeper has a digest of what was listed.

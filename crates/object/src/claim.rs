@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use verisum_digest::{Digest, DigestError, DigestStream, Output};
-use verisum_files::place::{FileRead, RecordedDigest};
+use verisum_files::place::{Contradicted, FileRead, RecordedDigest};
 
 /// A digest that a store recorded of an object and verified when that was written, and how it is made of the content.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -157,7 +157,8 @@ impl ComparedClaims {
         let counts = |claim: &Claim| claim.recorded.is_certain || etags_tell.load(Ordering::Relaxed);
         let is_sure = |claim: &Claim| !claim.is_guess || are_parts(&claim.parts);
         let contradicted = self.others.into_iter().find(|(claim, _)| counts(claim) && is_sure(claim));
-        let contradicted = contradicted.map(|(claim, found)| (claim.recorded, found));
+        let contradicted =
+            contradicted.map(|(claim, found)| Contradicted { recorded: claim.recorded, found });
         let is_disputed = contradicted.is_some() && !self.agreed.is_empty();
         FileRead { contradicted, is_disputed, ..FileRead::default() }
     }

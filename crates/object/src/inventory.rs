@@ -49,8 +49,13 @@ pub(crate) struct Inventory {
 pub enum Location {
     /// In a file of this machine. Data files are beside it, or in the folder `data` beside its own, as in the bucket.
     File(PathBuf),
-    /// In a bucket, by its name and the key.
-    Object(String, String),
+    /// In a bucket.
+    Object {
+        /// The URL of the bucket.
+        bucket: String,
+        /// The key.
+        key: String,
+    },
 }
 
 impl Location {
@@ -58,9 +63,9 @@ impl Location {
     pub(crate) fn unread(&self, list: &'static str, file: Option<&DataFile>, why: String) -> OpenError {
         let name = match (self, file) {
             (Location::File(manifest), None) => manifest.display().to_string(),
-            (Location::Object(bucket, key), None) => format!("{bucket}/{}", key.trim_start_matches('/')),
+            (Location::Object { bucket, key }, None) => format!("{bucket}/{}", key.trim_start_matches('/')),
             (Location::File(_), Some(file)) => file.key.clone(),
-            (Location::Object(bucket, _), Some(file)) => format!("{bucket}/{}", file.key),
+            (Location::Object { bucket, .. }, Some(file)) => format!("{bucket}/{}", file.key),
         };
         OpenError::Unread { list, name: text::printable(&name), why }
     }

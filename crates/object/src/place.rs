@@ -59,7 +59,7 @@ fn manifest(
         let in_words = |error: io::Error| text::of_system(&error);
         let (mut content, source): (Box<dyn Read>, _) = match location {
             Location::File(path) => (Box::new(File::open(path).map_err(in_words)?.take(MOST_MANIFEST)), None),
-            Location::Object(bucket, key) => {
+            Location::Object { bucket, key } => {
                 let mut source = BucketPlace::open(bucket, options).map_err(|error| error.to_string())?;
                 (source.read(key.as_bytes(), 0..MOST_MANIFEST).map_err(of_named)?, Some(source))
             }
@@ -87,7 +87,7 @@ fn data(
     file: &DataFile,
 ) -> Result<Box<dyn Read>, OpenError> {
     let opened = match (location, bucket) {
-        (Location::Object(..), Some(bucket)) => bucket
+        (Location::Object { .. }, Some(bucket)) => bucket
             .read(file.key.as_bytes(), 0..u64::MAX)
             .map(|content| content as Box<dyn Read>)
             .map_err(of_named),
@@ -95,7 +95,7 @@ fn data(
             let opened = Inventory::open(manifest, file);
             opened.map(|file| Box::new(file) as Box<dyn Read>).map_err(|error| text::of_system(&error))
         }
-        (Location::Object(..), None) => Err("its bucket is not open".to_string()),
+        (Location::Object { .. }, None) => Err("its bucket is not open".to_string()),
     };
     opened.map_err(|why| location.unread(list, Some(file), why))
 }

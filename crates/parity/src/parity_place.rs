@@ -13,8 +13,8 @@ use std::sync::{Arc, Mutex};
 use verisum_digest::{Digest, Output};
 use verisum_files::lock;
 use verisum_files::place::{
-    BlockDigests, Capabilities, FileAnswer, FileRead, FileRequest, FileState, Files, Help, KnownState,
-    LostPart, Modified, Place, PlaceError, PlaceEvent, Reason, Sink,
+    BlockDigests, Capabilities, FileAnswer, FileRead, FileRequest, FileRights, FileState, Files, Help,
+    KnownState, LostPart, Modified, Place, PlaceError, PlaceEvent, Reason, Sink,
 };
 
 use crate::ParityError;
@@ -232,7 +232,7 @@ impl Place for ParityPlace {
         let modified = Modified { time: piece.modified, is_exact: true };
         let now = FileState { size: Some(piece.size), modified: Some(modified), identity: None };
         let (user, group) = piece.owner;
-        Ok(KnownState { now, original: None, rights: Some((piece.mode, user, group)) })
+        Ok(KnownState { now, original: None, rights: Some(FileRights { mode: piece.mode, user, group }) })
     }
 
     fn block_digests(&mut self, path: &[u8]) -> Option<BlockDigests> {

@@ -8,7 +8,7 @@ use std::sync::{Mutex, PoisonError};
 
 use verisum_digest::{Digest, Output};
 use verisum_files::compare::{FileStatus, Pair, Tree, TreeSink};
-use verisum_files::place::{FileAnswer, FileRequest, Files, PlaceError, PlaceEvent, RecordedDigest};
+use verisum_files::place::{Contradicted, FileAnswer, FileRequest, Files, PlaceError, PlaceEvent};
 use verisum_files::store::xattr::Family;
 use verisum_files::{Entry, Standing as TagStanding, Stat, lock};
 
@@ -136,7 +136,7 @@ impl<const N: usize> Judge<'_, N> {
             contents.values().flatten().map(|(_, content)| content.algorithm.clone()).collect();
         let mut found: HashMap<String, DigestsFound> = HashMap::new();
         for (number, side) in contents.keys().flat_map(|number| (0..N).map(|side| (*number, side))) {
-            if let Some((recorded, read)) = contradiction(&pairs[number], side) {
+            if let Some(Contradicted { recorded, found: read }) = contradiction(&pairs[number], side) {
                 found.entry(recorded.algorithm.clone()).or_default().insert((number, side), *read);
             }
         }
@@ -172,8 +172,9 @@ impl<const N: usize> Judge<'_, N> {
                 let path = trees[side].path_of(&pair.name);
                 contents.extend(tags(&path).into_iter().map(|content| (Some(side), content)));
             }
-            if let Some((RecordedDigest { algorithm, digest, .. }, _)) = contradiction(pair, side) {
-                let (algorithm, digest, is_changed) = (algorithm.clone(), *digest, Some(false));
+            if let Some(Contradicted { recorded, .. }) = contradiction(pair, side) {
+                let (algorithm, digest, is_changed) =
+                    (recorded.algorithm.clone(), recorded.digest, Some(false));
                 contents.push((Some(side), RecordedContent { algorithm, digest, size: None, is_changed }));
             }
         }
@@ -203,7 +204,7 @@ impl<const N: usize> Judge<'_, N> {
                 if !contents.iter().any(|(_, content)| may_be(content)) {
                     continue;
                 }
-                let is_known = |(recorded, _): &(RecordedDigest, Output)| recorded.algorithm == digest.name();
+                let is_known = |known: &Contradicted| known.recorded.algorithm == digest.name();
                 match file.read.as_deref() {
                     _ if file.contradicted.as_deref().is_some_and(is_known) => (),
                     Some(Ok(sum)) if digest.name() == self.digest.name() => {
@@ -244,7 +245,7 @@ impl<const N: usize> Judge<'_, N> {
 }
 
 /// What the keeper of a side's place recorded of a file, and what was read instead.
-fn contradiction<const N: usize>(pair: &Pair<N>, side: usize) -> Option<&(RecordedDigest, Output)> {
+fn contradiction<const N: usize>(pair: &Pair<N>, side: usize) -> Option<&Contradicted> {
     pair.files[side].as_ref()?.contradicted.as_deref()
 }
 

@@ -18,11 +18,11 @@ use super::jobs::tells_of_storage;
 use super::tally::{Tally, Untried};
 use super::top_directory::is_mounted_over;
 use super::writer::{Judged, Message};
-use super::{ScrubOptions, due};
+use super::{ScrubOptions, SecondReading, due};
 use crate::store::{
     Catalog, CatalogRecord, Moment, PAST, RecordChange, RecordFinding, RecordSummary, Seen, State, Trouble,
 };
-use verisum_files::reread::{self, Bypass, Failed};
+use verisum_files::reread::{self, Failed};
 use verisum_files::says_storage_failed;
 use verisum_files::text::of_system;
 use verisum_files::{
@@ -61,7 +61,7 @@ pub(super) struct ScrubJudge<'a> {
 pub(super) struct Observation {
     pub found: Verdict,
     pub read: Option<Seen>,
-    pub second: Option<(bool, Bypass)>,
+    pub second: Option<SecondReading>,
     pub error: Option<String>,
     /// The digest by the algorithm that records are to have, if theirs is another one.
     pub rehashed: Option<Output>,
@@ -241,7 +241,7 @@ impl ScrubJudge<'_> {
                 Ok(again) => {
                     let same = again.digest == seen.digest;
                     comparison.second = if same { SecondRead::Same } else { SecondRead::Different };
-                    second = Some((same, again.bypass));
+                    second = Some(SecondReading { same, bypass: again.bypass });
                 }
                 Err(Failed::System(errno)) if says_storage_failed(errno) => {
                     comparison.second = SecondRead::Failed;

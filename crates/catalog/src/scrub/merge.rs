@@ -6,7 +6,7 @@ use std::hash::{BuildHasher, RandomState};
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
-use crate::store::{Catalog, CatalogError, CatalogRecord, RecordName, RecordSummary, State};
+use crate::store::{Catalog, CatalogError, CatalogRecord, KnownDirectory, RecordName, RecordSummary, State};
 
 type Result<T> = std::result::Result<T, CatalogError>;
 
@@ -70,8 +70,9 @@ impl Level {
         with_records: bool,
     ) -> Result<Level> {
         let children = catalog.directories_in(id)?.into_iter();
-        let children =
-            children.map(|(name, id, device)| (name, Child { id, device, is_seen: false })).collect();
+        let children = children
+            .map(|KnownDirectory { name, id, device }| (name, Child { id, device, is_seen: false }))
+            .collect();
         let (mut names, mut rows, mut records) = (Vec::new(), Vec::new(), Vec::new());
         let mut add = |name: &[u8], known: RecordSummary| {
             names.extend_from_slice(name);

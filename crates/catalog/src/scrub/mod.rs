@@ -211,7 +211,7 @@ pub struct ScrubReport {
     /// The name of the digest.
     pub algorithm: String,
     /// The second read, if there was one: whether it gave what the first gave, and how it was made.
-    pub second: Option<(bool, Bypass)>,
+    pub second: Option<SecondReading>,
     /// When it was found to be so, if an earlier run has reported it.
     pub since: Option<Moment>,
     /// Where a moved file was before.
@@ -274,6 +274,15 @@ pub struct ScrubSummary {
     /// What changed, if that is so much that nothing was taken over.
     pub alarm: Option<TooMuch>,
     /// How long the run took.
+/// A second read of a file whose content is not the recorded one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SecondReading {
+    /// Whether it gave what the first gave.
+    pub same: bool,
+    /// How the page cache was kept out of it.
+    pub bypass: Bypass,
+}
+
     pub time: Duration,
     /// Whether the clock shows an earlier time than a run before.
     pub clock_went_back: bool,

@@ -30,7 +30,7 @@ use super::judge::{Observation, Token, is_bad};
 use super::run::{Passage, Work};
 use super::tally::Untried;
 use super::writer::{Judged, Message, Writer};
-use super::{Scope, ScrubError, ScrubOptions, tree_guard};
+use super::{Scope, ScrubError, ScrubOptions, SecondReading, tree_guard};
 use crate::store::{Catalog, CatalogRecord, Heap, Identity, Moment, Seen, Stamp, State};
 use listing::Listing;
 use reading_order::{Choice, HeapFiles};
@@ -495,7 +495,7 @@ impl<'w> RemoteScrub<'_, 'w> {
                 let compared = self.compare(token, &first);
                 let compared = compared.map_continue(|comparison| Comparison { second, ..comparison });
                 Observation {
-                    second: Some((is_same, super::Bypass::No)),
+                    second: Some(SecondReading { same: is_same, bypass: super::Bypass::No }),
                     ..observation_of(token, &first, compared)
                 }
             }

@@ -12,11 +12,10 @@ use std::time::{Duration, Instant};
 use super::finish::bad_verdict;
 use super::run::Work;
 use super::tally::Untried;
-use super::{Scope, ScrubError, ScrubOptions, ScrubReport, ScrubSummary};
+use super::{Scope, ScrubError, ScrubOptions, ScrubReport, ScrubSummary, SecondReading};
 use crate::store::{
     self, Catalog, CatalogRecord, Moment, RecordChange, RecordFinding, RecordName, Run, Seen, State, Trouble,
 };
-use verisum_files::reread::Bypass;
 use verisum_files::{Stat, Verdict, VerdictClass};
 
 /// How long a result waits to be kept.
@@ -65,7 +64,7 @@ pub(super) struct Judged {
     /// The generation of its inode, where that is of use.
     pub generation: Option<u32>,
     pub set: usize,
-    pub second: Option<(bool, Bypass)>,
+    pub second: Option<SecondReading>,
     pub error: Option<String>,
     /// What could be said of it, if it could not be read.
     pub unread: Option<Stat>,

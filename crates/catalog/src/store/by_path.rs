@@ -9,7 +9,7 @@ use std::vec::IntoIter;
 use rusqlite::params;
 
 use super::record::{columns, record};
-use super::{Catalog, CatalogError, CatalogRecord, Result, Root};
+use super::{Catalog, CatalogError, CatalogRecord, KnownDirectory, Result, Root};
 
 /// How many records of a directory are in memory.
 const PAGE: usize = 1000;
@@ -75,7 +75,7 @@ impl Catalog {
         let mut directories: Vec<(Vec<u8>, i64)> = self
             .directories_in(id)?
             .into_iter()
-            .map(|(mut name, id, _)| {
+            .map(|KnownDirectory { mut name, id, .. }| {
                 name.push(b'/');
                 (name, id)
             })

@@ -12,6 +12,17 @@ use verisum_digest::Algorithm;
 use super::record::unsigned;
 use super::{Catalog, CatalogError, CatalogRecord, Result};
 
+/// A directory that the catalogue knows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KnownDirectory {
+    /// Its last name.
+    pub name: Vec<u8>,
+    /// Its number.
+    pub id: i64,
+    /// The device that it was on.
+    pub device: u64,
+}
+
 impl Catalog {
     /// The number of an algorithm, given one if it has none. A digest of no length is refused: all files have it.
     pub fn algorithm(&self, name: &str) -> Result<i64> {
@@ -71,10 +82,12 @@ impl Catalog {
         self.rows(sql, [root], |row| Ok((row.get(0)?, unsigned(row, 1)?)))
     }
 
-    /// The directories in a directory: names and numbers.
-    pub fn directories_in(&self, parent: i64) -> Result<Vec<(Vec<u8>, i64, u64)>> {
+    /// The directories in a directory.
+    pub fn directories_in(&self, parent: i64) -> Result<Vec<KnownDirectory>> {
         let sql = "SELECT name, id, device FROM directory WHERE parent = ?1";
-        self.rows(sql, [parent], |row| Ok((row.get(0)?, row.get(1)?, unsigned(row, 2)?)))
+        self.rows(sql, [parent], |row| {
+            Ok(KnownDirectory { name: row.get(0)?, id: row.get(1)?, device: unsigned(row, 2)? })
+        })
     }
 
     /// The highest number of a directory, 0 if there is none.

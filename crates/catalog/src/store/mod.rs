@@ -55,6 +55,7 @@ use rusqlite::{Connection, OptionalExtension, Params, Row};
 pub use absolute::{absolute, absolute_name, default_catalog};
 pub use alarm_hold::Changed;
 pub use check::Problem;
+pub use directory::KnownDirectory;
 pub(crate) use due_files::{DueFile, DuePlace, Heap};
 pub use error::CatalogError;
 pub use export_import::{ImportCounts, ImportFault};

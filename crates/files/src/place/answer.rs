@@ -52,8 +52,19 @@ pub struct KnownState {
     /// When the file was modified that it was uploaded from, where the place keeps that: its own time is that of the
     /// upload then.
     pub original: Option<Modified>,
-    /// Its permissions, the lowest twelve bits of `st_mode`, with its owner and group, where the place keeps these.
-    pub rights: Option<(u32, u32, u32)>,
+    /// Who may use it, where the place keeps that.
+    pub rights: Option<FileRights>,
+}
+
+/// Who may use a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FileRights {
+    /// The lowest twelve bits of `st_mode`.
+    pub mode: u32,
+    /// The number of its owner.
+    pub user: u32,
+    /// The number of its group.
+    pub group: u32,
 }
 
 /// A small file that was read at once.
@@ -145,10 +156,19 @@ pub struct FileRead {
     pub reported: Option<Box<RecordedDigest>>,
     /// What its digests are known by.
     pub evidence: ContentEvidence,
-    /// What the keeper of its place recorded of it and what was read is not, and the digest of what was read.
-    pub contradicted: Option<(RecordedDigest, Output)>,
+    /// What the keeper of its place recorded of it, if that is not what was read.
+    pub contradicted: Option<Contradicted>,
     /// Whether the keeper has another record too, which what was read is: one of the two is wrong.
     pub is_disputed: bool,
+}
+
+/// What the keeper of a place recorded of a file, and what was read instead.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Contradicted {
+    /// What was recorded.
+    pub recorded: RecordedDigest,
+    /// The digest of what was read, by the same algorithm.
+    pub found: Output,
 }
 
 /// What the content of a file is known by.
@@ -243,7 +263,8 @@ impl FileAnswer {
 impl FileRead {
     /// How what was read is not what the keeper of its place recorded, in words; none if it is.
     pub fn contradiction(&self) -> Option<String> {
-        let (RecordedDigest { algorithm, digest, .. }, found) = self.contradicted.as_ref()?;
+        let Contradicted { recorded: RecordedDigest { algorithm, digest, .. }, found } =
+            self.contradicted.as_ref()?;
         Some(format!("{algorithm} is {found}, recorded by the store {digest}"))
     }
 

@@ -48,8 +48,9 @@ use verisum_digest::Digest;
 use crate::{FileError, Operation, ReplaceError, Stop, Timestamp, lock};
 
 pub use answer::{
-    ContentEvidence, Durability, FileAnswer, FileIdentity, FileRead, FileRecord, FileRequest, FileState,
-    KnownState, Modified, NewFile, PlacedFile, Reason, RecordedDigest, RecordedMd5, Replaces, WholeFile,
+    ContentEvidence, Contradicted, Durability, FileAnswer, FileIdentity, FileRead, FileRecord, FileRequest,
+    FileRights, FileState, KnownState, Modified, NewFile, PlacedFile, Reason, RecordedDigest, RecordedMd5,
+    Replaces, WholeFile,
 };
 pub use block_digests::BlockDigests;
 pub use choice::Choice;
@@ -376,8 +377,8 @@ pub type Sink<'a> = &'a (dyn Fn(PlaceEvent) -> bool + Sync);
 
 /// Why a place does not do what it was asked for.
 #[derive(Debug, thiserror::Error)]
-pub enum PlaceError {
 #[non_exhaustive]
+pub enum PlaceError {
     /// Nothing there computes the digest, for the reason of this error.
     #[error(transparent)]
     Digest(Box<dyn std::error::Error + Send + Sync>),

@@ -53,8 +53,8 @@ pub struct Target<'a> {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Mended {
-    /// What was repaired, or could be, and the number of the copy that gave it.
-    pub repaired: Vec<(Range<u64>, usize)>,
+    /// What was repaired, or could be.
+    pub repaired: Vec<MendedRange>,
     /// What no copy has.
     pub left: Vec<Range<u64>>,
     /// The numbers of the copies that have a block which is neither as the map says.
@@ -67,12 +67,21 @@ pub struct Mended {
     pub interrupted: bool,
 }
 
+/// A part of an image that a copy has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MendedRange {
+    /// Where it is in the image, in bytes.
+    pub range: Range<u64>,
+    /// The number of the copy that gave it.
+    pub copy: usize,
+}
+
 impl Mended {
     /// What was taken from the copies, which have these names.
     pub fn taken(&self, names: &[PathBuf]) -> Vec<Taken> {
         let of = |(which, from): (usize, &PathBuf)| {
-            let of_it = self.repaired.iter().filter(|(_, of)| *of == which);
-            let ranges: Vec<Range<u64>> = of_it.map(|(range, _)| range.clone()).collect();
+            let of_it = self.repaired.iter().filter(|one| one.copy == which);
+            let ranges: Vec<Range<u64>> = of_it.map(|one| one.range.clone()).collect();
             let bytes = ranges.iter().map(range_len).sum();
             (bytes > 0).then(|| Taken { from: from.clone(), bytes, ranges: Some(ranges) })
         };
@@ -82,6 +91,7 @@ impl Mended {
 
 /// Why an image is not repaired.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum ImageRepairError {
     /// The map cannot be read, or contradicts itself.
     #[error(transparent)]
@@ -91,7 +101,6 @@ pub enum ImageRepairError {
     Journal(#[from] ReplaceError),
     /// The journal of an earlier run cannot be used.
     #[error("{}: {why}", path.display())]
-#[non_exhaustive]
     JournalUnfit {
         /// The journal.
         path: PathBuf,
@@ -330,7 +339,7 @@ impl Target<'_> {
 
     /// Reads repaired ranges again, and fails unless they are what the map says.
     pub fn verify(&self, mended: &Mended, read: &mut ReadAt) -> Result<(), ImageRepairError> {
-        for (range, _) in &mended.repaired {
+        for MendedRange { range, .. } in &mended.repaired {
             let end = range.end.div_ceil(self.block_size());
             for number in range.start / self.block_size()..end {
                 let block = self.block(number);
@@ -416,10 +425,10 @@ fn runs(numbers: &[u64]) -> Vec<Range<u64>> {
     runs
 }
 
-fn push(ranges: &mut Vec<(Range<u64>, usize)>, block: Range<u64>, which: usize) {
+fn push(ranges: &mut Vec<MendedRange>, block: Range<u64>, copy: usize) {
     match ranges.last_mut() {
-        Some((last, of)) if last.end == block.start && *of == which => last.end = block.end,
-        _ => ranges.push((block, which)),
+        Some(last) if last.range.end == block.start && last.copy == copy => last.range.end = block.end,
+        _ => ranges.push(MendedRange { range: block, copy }),
     }
 }
 

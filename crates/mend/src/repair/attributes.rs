@@ -5,7 +5,7 @@ use std::fs::File;
 use rustix::io::Errno;
 use verisum_catalog::store::Stamp;
 use verisum_files::Entry;
-use verisum_files::place::KnownState;
+use verisum_files::place::{FileRights, KnownState};
 
 use super::source::{Candidate, Source};
 use crate::metadata::Metadata;
@@ -60,7 +60,7 @@ fn dress(new: &File, model: &Model, is_of_old: bool, modified: Option<Stamp>) ->
         _ => Metadata::new(&rustix::fs::fstat(new)?),
     };
     if let Model::Known(known) = model {
-        if let Some((mode, user, group)) = known.rights {
+        if let Some(FileRights { mode, user, group }) = known.rights {
             // Nobody vouches for more than the usual permissions.
             (metadata.mode, metadata.user, metadata.group) = (mode & 0o777, user, group);
         }

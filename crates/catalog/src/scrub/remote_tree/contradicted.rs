@@ -5,10 +5,10 @@ use verisum_digest::{Digest, Output};
 use verisum_files::place::PlaceEvent;
 use verisum_files::{Evidence, Verdict};
 
-use super::super::Bypass;
 use super::super::ScrubError;
 use super::super::judge::{Observation, Token};
 use super::super::writer::{Message, WrittenRecord};
+use super::super::{Bypass, SecondReading};
 use super::reader::{Condition, Contradiction, Request, Response};
 use super::{ReadFile, RemoteScrub, has_its_time, is_same_file, seen};
 use crate::store::{CatalogRecord, Moment, RecordChange, RecordFinding, Seen, Stamp, State, Trouble};
@@ -82,7 +82,8 @@ impl RemoteScrub<'_, '_> {
             || token.record.is_some_and(|record| record.state == State::Trouble(Trouble::Held));
         let mut observation =
             Observation::of(Evidence::NotAsWritten, Some(seen(token.record.as_ref(), &read)));
-        (observation.second, observation.error) = (Some((true, Bypass::No)), Some(why.clone()));
+        observation.second = Some(SecondReading { same: true, bypass: Bypass::No });
+        observation.error = Some(why.clone());
         let name = &read.request.name;
         if token.record.is_some() && is_kept {
             self.judged(token, name, Observation { found: Verdict::Suspicious, ..observation }, messages);

@@ -197,7 +197,7 @@ impl<'a> Listing<'a> {
                 }
                 true
             })?;
-            let inside = catalog.directories_in(id)?.into_iter().map(|(name, id, _)| (id, below(&name)));
+            let inside = catalog.directories_in(id)?.into_iter().map(|one| (one.id, below(&one.name)));
             folders.extend(inside.filter(|(_, path)| !is_out(path, true)));
         }
         Ok(())

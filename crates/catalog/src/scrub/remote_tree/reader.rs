@@ -4,8 +4,8 @@ use std::sync::Mutex;
 
 use verisum_digest::{Digest, Output};
 use verisum_files::place::{
-    FileAnswer, FileIdentity, FileRequest, FileState, Files, Modified, Place, PlaceError, PlaceEvent, Reason,
-    RecordedDigest, below,
+    Contradicted, FileAnswer, FileIdentity, FileRequest, FileState, Files, Modified, Place, PlaceError,
+    PlaceEvent, Reason, RecordedDigest, below,
 };
 use verisum_files::{lock, message_says_storage_failed};
 
@@ -159,7 +159,7 @@ fn response_of(root: &[u8], answer: FileAnswer) -> Option<Response> {
                 let request = Request { name, condition };
                 let contradiction = read.contradicted.clone().zip(read.contradiction());
                 return Some(match (read.digest(), contradiction) {
-                    (Some(digest), Some(((recorded, found), why))) => {
+                    (Some(digest), Some((Contradicted { recorded, found }, why))) => {
                         let is_disputed = read.is_disputed;
                         let contradiction = Contradiction { recorded, found, why, is_disputed };
                         Response::Contradicted(request, digest, Box::new(contradiction))

@@ -12,7 +12,7 @@ use serde_json::json;
 use verisum::blockhash::BlockMap;
 use verisum::files::Stop;
 use verisum::image::{Image, Opened, is_nbd_uri};
-use verisum::mend::image::{Mended, Target, journal_of, open_to_write};
+use verisum::mend::image::{Mended, MendedRange, Target, journal_of, open_to_write};
 use verisum::remote::Hosts;
 use verisum::{DamagedImage, ImageCopy, ImageRepair, require_raw};
 
@@ -212,7 +212,7 @@ fn print(
     output: &mut Output,
 ) -> Result<Exit, Failure> {
     let length = |range: &Range<u64>| range.end - range.start;
-    let done: u64 = mended.repaired.iter().map(|(range, _)| length(range)).sum();
+    let done: u64 = mended.repaired.iter().map(|one| length(&one.range)).sum();
     let left: u64 = mended.left.iter().map(length).sum();
     let exit = match (left + longer > 0, mended.interrupted) {
         (true, _) => Exit::Mismatch,
@@ -224,8 +224,8 @@ fn print(
     let word = if arguments.dry_run { "mendable" } else { "repaired" };
     if arguments.json {
         let range = |range: &Range<u64>| json!({ "offset": range.start, "length": length(range) });
-        let repaired = mended.repaired.iter().map(|(found, which)| {
-            json!({ "offset": found.start, "length": length(found), "from": Name::new(from(*which)) })
+        let repaired = mended.repaired.iter().map(|MendedRange { range, copy }| {
+            json!({ "offset": range.start, "length": length(range), "from": Name::new(from(*copy)) })
         });
         let unreadable = mended.unreadable_copies.iter().map(|(which, why)| {
             with_name(json!({ "error": cause(from(*which), why) }), Path::new(from(*which)))
@@ -244,8 +244,8 @@ fn print(
         });
         output.json("repair", &with_name(line, Path::new(&arguments.image)))?;
     } else {
-        for (range, which) in &mended.repaired {
-            let from = names::quoted(from(*which));
+        for MendedRange { range, copy } in &mended.repaired {
+            let from = names::quoted(from(*copy));
             output.line(&format!("{} {}  {word} from {from}", range.start, length(range)))?;
         }
         for range in &mended.left {

@@ -6,7 +6,7 @@ use std::sync::{Mutex, MutexGuard};
 
 use serde::Serialize;
 use serde_json::{Map, Value, json};
-use verisum::catalog::scrub::{ScrubReport, ScrubSummary, TooMuch};
+use verisum::catalog::scrub::{ScrubReport, ScrubSummary, SecondReading, TooMuch};
 use verisum::catalog::store::{Moment, Seen, Stamp, is_address};
 use verisum::files::{Verdict, VerdictClass, lock};
 
@@ -293,7 +293,7 @@ fn told(report: &ScrubReport) -> FactLine {
     if let (Some(old), Some(new)) = (&report.recorded, &report.found) {
         evidence.extend(differences(old, new, &report.algorithm));
     }
-    if let Some((same, bypass)) = report.second {
+    if let Some(SecondReading { same, bypass }) = report.second {
         let how = match bypass.name() {
             // Which caches are on the way there, nobody knows.
             "cached" if is_address(&report.path) => "second read",
@@ -377,7 +377,7 @@ fn line(report: &ScrubReport) -> ScrubLine<'_> {
         algorithm: &report.algorithm,
         recorded: report.recorded.as_ref().map(|seen| state(seen, &report.algorithm)),
         found: report.found.as_ref().map(|seen| state(seen, &report.algorithm)),
-        second_read: report.second.map(|(same, bypass)| json!({ "same": same, "how": bypass.name() })),
+        second_read: report.second.map(|read| json!({ "same": read.same, "how": read.bypass.name() })),
         since: report.since,
         from: report.from.as_deref().map(Name::new),
         error: report.error.as_deref(),

@@ -111,7 +111,7 @@ pub(super) fn location(option: &'static str, typed: &OsString) -> Result<Locatio
     match Address::typed(typed) {
         Ok(None) => Ok(Location::File(PathBuf::from(typed))),
         Ok(Some(Address { host: Host::Bucket(bucket), path, .. })) => {
-            Ok(Location::Object(bucket, String::from_utf8_lossy(&path).into_owned()))
+            Ok(Location::Object { bucket, key: String::from_utf8_lossy(&path).into_owned() })
         }
         _ => {
             let typed = without_secrets(typed);
