@@ -318,7 +318,7 @@ impl Remote {
     fn of(tree: Address) -> PyResult<Remote> {
         let address = match tree.host {
             Host::Local => PathBuf::from(OsStr::from_bytes(tree.shown(&tree.path))),
-            _ => tree.recorded().map_err(PyValueError::new_err)?,
+            _ => tree.recorded().map_err(|error| PyValueError::new_err(error.to_string()))?,
         };
         Ok(Remote { tree, address })
     }

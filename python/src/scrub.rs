@@ -270,7 +270,7 @@ pub(crate) fn require_share(name: &str, share: f64) -> PyResult<()> {
 fn known_path(py: Python<'_>, named: &Named) -> PyResult<PathBuf> {
     match named {
         Named::Here(path) => absolute(path).map_err(|error| Failure::from(&error).raise(py)),
-        Named::There(address) => address.recorded().map_err(PyValueError::new_err),
+        Named::There(address) => address.recorded().map_err(|error| PyValueError::new_err(error.to_string())),
     }
 }
 

@@ -5,7 +5,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use verisum_catalog::scrub::{Accept, Alarm, ScrubOptions, ScrubReport, ScrubSummary, accept, scrub};
+use verisum_catalog::scrub::{
+    Accept, Alarm, RootFault, ScrubError, ScrubOptions, ScrubReport, ScrubSummary, accept, scrub,
+};
 use verisum_catalog::store::Catalog;
 use verisum_digest::Digest;
 use verisum_files::{Limits, Timestamp, Verdict, VerdictClass};
@@ -52,6 +54,25 @@ fn a_clock_that_goes_back_hides_nothing() {
         options
     });
     assert_eq!(summary.read_files, 1);
+}
+
+#[test]
+fn callers_can_tell_why_a_directory_is_no_tree() {
+    let folder = tempfile::tempdir().unwrap();
+    let (tree, other) = (folder.path().join("tree"), folder.path().join("other"));
+    fs::create_dir(&tree).unwrap();
+    fs::write(tree.join("file"), "content").unwrap();
+    let mut catalog = Catalog::open(&folder.path().join("c.db")).unwrap();
+    run(&mut catalog, &tree, &options(TODAY));
+    let mut why = |path: &Path| match scrub(&mut catalog, path, &options(TODAY), &mut |_| ()) {
+        Err(ScrubError::Root { why, .. }) => why,
+        ended => panic!("{ended:?}"),
+    };
+    assert_eq!(why(&tree.join("file")), RootFault::NotADirectory);
+    fs::rename(&tree, &other).unwrap();
+    assert_eq!(why(&tree), RootFault::Gone);
+    fs::create_dir(&tree).unwrap();
+    assert_eq!(why(&tree), RootFault::Replaced);
 }
 
 #[test]

@@ -15,7 +15,7 @@ use verisum_files::Timestamp;
 use verisum_files::place::{FileIdentity, FileRecord, FileRequest, FileState, RecordedDigest};
 
 use crate::attributes::CHECKSUMS;
-use crate::error::OpenError;
+use crate::error::{ManifestError, OpenError};
 use crate::inventory::{self, DataFile, Location, bad};
 use crate::keys::key;
 use crate::listing;
@@ -87,9 +87,9 @@ impl Report {
     /// Reads a manifest of a report.
     pub(crate) fn new(manifest: &[u8], bucket: &str, location: Location) -> Result<Report, OpenError> {
         let read: ReportManifest =
-            serde_json::from_slice(manifest).map_err(|_| OpenError::Report("is none"))?;
+            serde_json::from_slice(manifest).map_err(|_| OpenError::Report(ManifestError::None))?;
         if !read.report_schema.split(',').map(str::trim).eq(SCHEMA) {
-            return Err(OpenError::Report("names other columns than those of a completion report"));
+            return Err(OpenError::Report(ManifestError::OtherColumns));
         }
         let succeeded = read.results.into_iter().filter(|one| one.task_execution_status == "succeeded");
         let files = succeeded.map(|one| DataFile { key: one.key, md5: one.md5, size: None }).collect();

@@ -17,7 +17,7 @@ use verisum_files::{Limits, Timestamp};
 
 use crate::attributes::Attributes;
 use crate::connect::{Connector, WHOLE};
-use crate::error::{OpenError, RequestError, is_region};
+use crate::error::{EndpointError, OpenError, RequestError, is_region};
 use crate::listing::{self, Page};
 use crate::meter::{Meter, RequestClass};
 use crate::options::StoreOptions;
@@ -149,7 +149,7 @@ impl Client {
         let _ = rustls::crypto::ring::default_provider().install_default();
         let Opened { store, url } = Opened::of(url, options)?;
         if url.parse::<Uri>().is_err() || Url::parse(&url).is_err() {
-            return Err(OpenError::Endpoint("is no URL"));
+            return Err(OpenError::Endpoint(EndpointError::NoUrl));
         }
         let Connector { timeout, .. } = connector(options);
         let connector = Connector { follows: matches!(store, Store::Web), timeout };
@@ -576,13 +576,13 @@ pub fn require_endpoint(endpoint: &str) -> Result<(), OpenError> {
 /// The URL of a store, without a slash at its end.
 pub(crate) fn plain_endpoint(endpoint: &str) -> Result<&str, OpenError> {
     let Some(rest) = endpoint.strip_prefix("https://").or_else(|| endpoint.strip_prefix("http://")) else {
-        return Err(OpenError::Endpoint("must begin with https:// or http://"));
+        return Err(OpenError::Endpoint(EndpointError::Scheme));
     };
     if rest.contains(['@', '?', '#']) {
-        return Err(OpenError::Endpoint("must be a URL without a user and without parameters"));
+        return Err(OpenError::Endpoint(EndpointError::Parameters));
     }
     if endpoint.parse::<Uri>().is_err() || Url::parse(endpoint).is_err() {
-        return Err(OpenError::Endpoint("is no URL"));
+        return Err(OpenError::Endpoint(EndpointError::NoUrl));
     }
     Ok(endpoint.trim_end_matches('/'))
 }
@@ -606,15 +606,16 @@ mod tests {
     #[test]
     fn endpoints_have_no_secrets() {
         assert_eq!(plain_endpoint("http://localhost:9000/").unwrap(), "http://localhost:9000");
-        for bad in [
-            "localhost:9000",
-            "https://key:secret@store",
-            "http://key:secret@",
-            "https://store?x=y",
-            "http://",
+        for (bad, why) in [
+            ("localhost:9000", EndpointError::Scheme),
+            ("https://key:secret@store", EndpointError::Parameters),
+            ("http://key:secret@", EndpointError::Parameters),
+            ("https://store?x=y", EndpointError::Parameters),
+            ("http://", EndpointError::NoUrl),
         ] {
-            let error = plain_endpoint(bad).unwrap_err().to_string();
-            assert!(!error.contains("secret"), "{error}");
+            let error = plain_endpoint(bad).unwrap_err();
+            assert!(matches!(error, OpenError::Endpoint(found) if found == why), "{bad}: {error}");
+            assert!(!error.to_string().contains("secret"), "{error}");
         }
     }
 }

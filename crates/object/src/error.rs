@@ -38,17 +38,26 @@ const OF_CREDENTIALS: [&str; 6] = [
 #[non_exhaustive]
 pub enum OpenError {
     /// The address is none of a bucket.
-    #[error("{0}")]
-    Address(&'static str),
+    #[error(transparent)]
+    Address(#[from] BucketUrlError),
     /// A setting that no header takes, as a key with a line break is.
     #[error("{0} has characters that it cannot have")]
     Characters(String),
     /// What is wrong with the endpoint.
     #[error("the endpoint {0}")]
-    Endpoint(&'static str),
-    /// What is wrong with credentials, and which setting they are of.
-    #[error("{0}")]
-    Credentials(&'static str),
+    Endpoint(EndpointError),
+    /// There is the name of a key for S3 and not the key.
+    #[error("AWS_ACCESS_KEY_ID is set, and AWS_SECRET_ACCESS_KEY is not")]
+    NoSecret,
+    /// There is a key for S3 and not its name.
+    #[error("AWS_SECRET_ACCESS_KEY is set, and AWS_ACCESS_KEY_ID is not")]
+    NoKeyId,
+    /// The key for Azure is no key.
+    #[error(
+        "the account's key (AZURE_STORAGE_ACCOUNT_KEY, or AccountKey in AZURE_STORAGE_CONNECTION_STRING) is no \
+         Base64"
+    )]
+    AccountKey,
     /// The file that a setting names has no credentials.
     #[error("{variable}: {}: read: {why}", path.display())]
     CredentialsFile {
@@ -59,9 +68,12 @@ pub enum OpenError {
         /// Why not.
         why: String,
     },
-    /// What is wrong with the name of the account that a container is of.
-    #[error("{0}")]
-    Account(&'static str),
+    /// Nobody says which account a container of Azure is of.
+    #[error("set AZURE_STORAGE_ACCOUNT_NAME, the account that the container is of")]
+    NoAccount,
+    /// No account of Azure is called so.
+    #[error("AZURE_STORAGE_ACCOUNT_NAME is no name of an account")]
+    AccountName,
     /// The files of the AWS tools have no profile of this name.
     #[error("there is no profile {0} in the files of the AWS tools")]
     NoProfile(String),
@@ -93,16 +105,76 @@ pub enum OpenError {
     },
     /// What is wrong with the manifest of an inventory.
     #[error("the inventory's manifest {0}")]
-    Manifest(&'static str),
+    Manifest(ManifestError),
     /// What is wrong with the manifest of a report of checksums.
     #[error("the report's manifest {0}")]
-    Report(&'static str),
+    Report(ManifestError),
     /// The settings of the store are wrong, or do not fit together.
     #[error("{}", root(&**.0))]
     Setting(Box<dyn Error + Send + Sync>),
     /// The system gives no threads or no TLS.
     #[error("{}", root(&**.0))]
     System(Box<dyn Error + Send + Sync>),
+}
+
+/// Why a URL is none of a bucket, or none that has what is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum BucketUrlError {
+    /// It has no scheme.
+    #[error("it is no URL of a bucket")]
+    NoUrl,
+    /// No bucket is called so.
+    #[error("the bucket's name has characters that no bucket's name has")]
+    Characters,
+    /// Its scheme is that of no store.
+    #[error("no store has this scheme")]
+    OtherScheme,
+    /// A bucket of another store has no inventory.
+    #[error("inventories are of buckets of S3")]
+    NoInventory,
+    /// A bucket of another store has no report of checksums.
+    #[error("reports are of buckets of S3")]
+    NoReport,
+}
+
+/// What is wrong with an endpoint, in words that follow its name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum EndpointError {
+    /// It has another scheme, or none.
+    #[error("must begin with https:// or http://")]
+    Scheme,
+    /// It has a user or parameters.
+    #[error("must be a URL without a user and without parameters")]
+    Parameters,
+    /// It cannot be read as a URL.
+    #[error("is no URL")]
+    NoUrl,
+}
+
+/// What is wrong with a manifest, in words that follow its name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ManifestError {
+    /// It cannot be read as a manifest.
+    #[error("is none")]
+    None,
+    /// It is that of another bucket.
+    #[error("is of another bucket")]
+    OtherBucket,
+    /// The files of an inventory lack columns.
+    #[error("has no columns Key and Size")]
+    NoColumns,
+    /// The files of a report have other columns.
+    #[error("names other columns than those of a completion report")]
+    OtherColumns,
+    /// The files are ones that are not read here.
+    #[error("names files of another format than CSV and Parquet")]
+    OtherFormat,
+    /// Whether a file is whole cannot be told.
+    #[error("names no MD5 of a data file")]
+    NoMd5,
 }
 
 /// Why a request failed.

@@ -17,7 +17,7 @@ use verisum_digest::{Digest, DigestStream, Output};
 use verisum_files::place::{FileState, Modified, Sorted};
 use verisum_files::{Timestamp, text};
 
-use crate::error::OpenError;
+use crate::error::{ManifestError, OpenError};
 use crate::inventory_parquet;
 use crate::listing::{self, Listed};
 
@@ -150,19 +150,19 @@ impl Inventory {
         scratch: &Path,
     ) -> Result<Inventory, OpenError> {
         let read: InventoryManifest =
-            serde_json::from_slice(manifest).map_err(|_| OpenError::Manifest("is none"))?;
+            serde_json::from_slice(manifest).map_err(|_| OpenError::Manifest(ManifestError::None))?;
         if read.source_bucket != bucket {
-            return Err(OpenError::Manifest("is of another bucket"));
+            return Err(OpenError::Manifest(ManifestError::OtherBucket));
         }
         let columns = match &read.file_format[..] {
-            "CSV" => Some(
-                Columns::of(&read.file_schema).ok_or(OpenError::Manifest("has no columns Key and Size"))?,
-            ),
+            "CSV" => {
+                Some(Columns::of(&read.file_schema).ok_or(OpenError::Manifest(ManifestError::NoColumns))?)
+            }
             "Parquet" => None,
-            _ => return Err(OpenError::Manifest("names files of another format than CSV and Parquet")),
+            _ => return Err(OpenError::Manifest(ManifestError::OtherFormat)),
         };
         if read.files.iter().any(|file| file.md5.is_none()) {
-            return Err(OpenError::Manifest("names no MD5 of a data file"));
+            return Err(OpenError::Manifest(ManifestError::NoMd5));
         }
         let created =
             read.creation_timestamp.and_then(|text| text.parse::<i64>().ok()).map(|time| Timestamp {

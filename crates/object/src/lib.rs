@@ -60,7 +60,7 @@ mod store;
 mod upload;
 
 pub use client::require_endpoint;
-pub use error::OpenError;
+pub use error::{BucketUrlError, EndpointError, ManifestError, OpenError};
 pub use inventory::Location;
 pub use meter::{Meter, RequestClass, Usage};
 pub use options::{StoreLists, StoreOptions};

@@ -21,7 +21,7 @@ use verisum_files::{FileError, Operation, Stop, text};
 use crate::checksum_report::{Report, ReportChecksums};
 use crate::client::{Client, Part, Request, SharedClient};
 use crate::content::{ObjectContent, ObjectReader};
-use crate::error::{OpenError, RequestError};
+use crate::error::{BucketUrlError, OpenError, RequestError};
 use crate::inventory::{DataFile, Inventory, Location, MOST_MANIFEST};
 use crate::keys::{self, Keys, is_file, key, machine};
 use crate::listing::Listed;
@@ -164,8 +164,7 @@ impl BucketPlace {
         scratch: &Path,
     ) -> Result<BucketPlace, OpenError> {
         let (manifest, source) = manifest(INVENTORY, &location, options)?;
-        let name =
-            bucket.strip_prefix("s3://").ok_or(OpenError::Address("inventories are of buckets of S3"))?;
+        let name = bucket.strip_prefix("s3://").ok_or(BucketUrlError::NoInventory)?;
         let inventory = Inventory::new(&manifest, name, location, scratch)?;
         Ok(BucketPlace { inventory: Some(Box::new(Inventoried { inventory, bucket: source })), ..self })
     }
@@ -181,7 +180,7 @@ impl BucketPlace {
         (bucket, options): (&str, &StoreOptions),
     ) -> Result<BucketPlace, OpenError> {
         let (manifest, mut source) = manifest(REPORT, &location, options)?;
-        let name = bucket.strip_prefix("s3://").ok_or(OpenError::Address("reports are of buckets of S3"))?;
+        let name = bucket.strip_prefix("s3://").ok_or(BucketUrlError::NoReport)?;
         let report = Report::new(&manifest, name, location)?;
         let mut checksums = ReportChecksums::default();
         checksums.created = report.created;

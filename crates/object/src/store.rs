@@ -16,7 +16,7 @@ use object_store::gcp::{GcpCredentialProvider, GoogleCloudStorageBuilder, Google
 use object_store::{BackoffConfig, RetryConfig};
 
 use crate::client::{client_options, connector, plain_endpoint};
-use crate::error::{OpenError, RequestError, without_credentials};
+use crate::error::{BucketUrlError, OpenError, RequestError, without_credentials};
 use crate::listing;
 use crate::options::StoreOptions;
 use crate::process::ProcessProvider;
@@ -47,11 +47,11 @@ type Setting<'a> = Option<&'a str>;
 
 impl Opened {
     pub(crate) fn of(url: &str, options: &StoreOptions) -> Result<Opened, OpenError> {
-        let (scheme, name) = url.split_once("://").ok_or(OpenError::Address("it is no URL of a bucket"))?;
+        let (scheme, name) = url.split_once("://").ok_or(BucketUrlError::NoUrl)?;
         let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._$".contains(&byte);
         let is_web = matches!(scheme, "https" | "http");
         if !is_web && (name.is_empty() || name.starts_with('.') || !name.bytes().all(is_plain)) {
-            return Err(OpenError::Address("the bucket's name has characters that no bucket's name has"));
+            return Err(BucketUrlError::Characters.into());
         }
         let region = options.region.iter().map(|region| ("the region", &region[..]));
         if let Some((name, _)) = options
@@ -67,7 +67,7 @@ impl Opened {
             "gs" => google(name, options),
             "az" => azure(name, options),
             "http" | "https" => Ok(Opened { store: Store::Web, url: plain_endpoint(url)?.to_string() }),
-            _ => Err(OpenError::Address("no store has this scheme")),
+            _ => Err(BucketUrlError::OtherScheme.into()),
         }
     }
 }
@@ -93,10 +93,7 @@ fn s3(bucket: &str, options: &StoreOptions) -> Result<Opened, OpenError> {
     let [has_id, has_key] = [AmazonS3ConfigKey::AccessKeyId, AmazonS3ConfigKey::SecretAccessKey]
         .map(|key| setting(key).is_some());
     if !options.unsigned && options.credential_process.is_none() && has_id != has_key {
-        return Err(OpenError::Credentials(match has_id {
-            true => "AWS_ACCESS_KEY_ID is set, and AWS_SECRET_ACCESS_KEY is not",
-            false => "AWS_SECRET_ACCESS_KEY is set, and AWS_ACCESS_KEY_ID is not",
-        }));
+        return Err(if has_id { OpenError::NoSecret } else { OpenError::NoKeyId });
     }
     let region = options.region.clone().or_else(|| setting(AmazonS3ConfigKey::Region));
     let region = region.or_else(|| setting(AmazonS3ConfigKey::DefaultRegion));
@@ -181,10 +178,9 @@ fn azure(container: &str, options: &StoreOptions) -> Result<Opened, OpenError> {
         names.iter().find_map(|name| options.setting(name)).or_else(|| of_connection(key))
     };
     let account = named(&["AZURE_STORAGE_ACCOUNT_NAME", "AZURE_STORAGE_ACCOUNT"], "AccountName");
-    let missing = "set AZURE_STORAGE_ACCOUNT_NAME, the account that the container is of";
-    let account = account.ok_or(OpenError::Account(missing))?;
+    let account = account.ok_or(OpenError::NoAccount)?;
     if account.is_empty() || !account.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-') {
-        return Err(OpenError::Account("AZURE_STORAGE_ACCOUNT_NAME is no name of an account"));
+        return Err(OpenError::AccountName);
     }
     let endpoint = options.endpoint.as_deref();
     let endpoint = endpoint.or_else(|| named(&["AZURE_STORAGE_ENDPOINT", "AZURE_ENDPOINT"], "BlobEndpoint"));
@@ -208,9 +204,7 @@ fn azure(container: &str, options: &StoreOptions) -> Result<Opened, OpenError> {
             }
             let key = builder.get_config_value(&AzureConfigKey::AccessKey);
             if key.is_some_and(|key| BASE64.decode(key.trim().as_bytes()).is_err()) {
-                let wrong = "the account's key (AZURE_STORAGE_ACCOUNT_KEY, \
-                    or AccountKey in AZURE_STORAGE_CONNECTION_STRING) is no Base64";
-                return Err(OpenError::Credentials(wrong));
+                return Err(OpenError::AccountKey);
             }
             let builder = builder.with_account(account).with_container_name(container);
             let builder = builder.with_http_connector(connector(options));

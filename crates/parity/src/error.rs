@@ -72,12 +72,12 @@ pub enum ParityError {
     /// It was asked to stop.
     #[error("it was stopped before its end")]
     Stopped,
-    /// A share of redundancy or a size that cannot be.
-    #[error("{what}")]
-    Options {
-        /// What is wrong with it.
-        what: &'static str,
-    },
+    /// There is no such share of redundancy.
+    #[error("the redundancy must be more than 0 and at most 100%")]
+    Redundancy,
+    /// There are no sets of this size.
+    #[error("the size of a set must be 4 KiB to 256 MiB")]
+    SetSize,
     /// A digest cannot be computed.
     #[error(transparent)]
     Digest(#[from] verisum_digest::DigestError),

@@ -67,10 +67,10 @@ impl CreateOptions {
     /// Fails for what cannot be.
     pub(crate) fn check(&self) -> Result<(), ParityError> {
         if !(1..=WHOLE).contains(&self.redundancy) {
-            return Err(ParityError::Options { what: "the redundancy must be more than 0 and at most 100%" });
+            return Err(ParityError::Redundancy);
         }
         if self.set_bytes.is_some_and(|bytes| !SET_BYTES.contains(&bytes)) {
-            return Err(ParityError::Options { what: "the size of a set must be 4 KiB to 256 MiB" });
+            return Err(ParityError::SetSize);
         }
         Ok(())
     }

@@ -8,6 +8,8 @@ use std::path::{Path, PathBuf};
 use verisum_files::percent;
 use verisum_files::place::{PlaceScheme, SCHEMES, below, scheme};
 
+use crate::error::AddressError;
+
 /// A file or directory on some host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Address {
@@ -22,21 +24,12 @@ pub struct Address {
 /// How addresses of hosts begin; all others are of buckets, and of single objects on the web.
 const SSH: &str = "ssh://";
 
-/// What is wrong with a URL that leads to no place.
-const OTHER_SCHEME: &str = "no place has this scheme: take HOST:PATH, ssh://, s3://, gs://, az:// or https://, or ./ before the name of a file";
-
-/// What is wrong with a URL that has a user or a key in it.
-const NO_KEYS: &str = "must be without a user and without keys: lists and logs show addresses";
-
 /// Schemes that are known elsewhere. What looks like a password behind them is one, also without `//`.
 const OTHER_SCHEMES: [&str; 35] = [
     "abfs", "abfss", "adl", "azure", "b2", "cos", "dav", "davs", "dropbox", "file", "ftp", "ftps", "gcs",
     "gdrive", "git", "git+ssh", "hdfs", "minio", "nbd", "nbds", "nfs", "obs", "oss", "r2", "rclone", "rsync",
     "s3a", "s3n", "scp", "sftp", "smb", "swift", "wasb", "wasbs", "webdav",
 ];
-
-/// What is wrong with blanks before a URL.
-const BLANK: &str = "an address begins without a blank; take ./ before the name of a file";
 
 /// Whether it begins, perhaps after blanks, with any scheme and `://`, or with less than that before what may be a
 /// password.
@@ -86,7 +79,7 @@ impl Address {
     ///
     /// # Errors
     /// What is wrong with it.
-    pub fn parse(text: &OsStr, allow_local: bool) -> Result<Address, &'static str> {
+    pub fn parse(text: &OsStr, allow_local: bool) -> Result<Address, AddressError> {
         let bytes = text.as_bytes();
         if let Some(rest) = bytes.strip_prefix(b"ssh://") {
             return url(rest);
@@ -96,9 +89,9 @@ impl Address {
         }
         if is_url(bytes) {
             return Err(match bytes[0] {
-                b'/' => NO_KEYS,
-                byte if byte.is_ascii_whitespace() => BLANK,
-                _ => OTHER_SCHEME,
+                b'/' => AddressError::Keys,
+                byte if byte.is_ascii_whitespace() => AddressError::Blank,
+                _ => AddressError::OtherScheme,
             });
         }
         if let Some(path) = bytes.strip_prefix(b"local:") {
@@ -116,8 +109,7 @@ impl Address {
         match end.filter(|end| bytes.get(*end) == Some(&b':')) {
             Some(end) => Ok(Address::new(Host::named(&bytes[..end], None)?, &bytes[end + 1..])),
             None if allow_local => Ok(Address::new(Host::Local, bytes)),
-            None => Err("must be HOST:PATH, ssh://HOST/PATH, s3://BUCKET/PREFIX, gs://BUCKET/PREFIX, \
-                az://CONTAINER/PREFIX, https://HOST/PATH or local:PATH"),
+            None => Err(AddressError::NoHost),
         }
     }
 
@@ -126,7 +118,7 @@ impl Address {
     ///
     /// # Errors
     /// What is wrong with a URL.
-    pub fn typed(text: &OsStr) -> Result<Option<Address>, &'static str> {
+    pub fn typed(text: &OsStr) -> Result<Option<Address>, AddressError> {
         if is_url(text.as_bytes()) {
             return Address::parse(text, false).map(Some);
         }
@@ -215,12 +207,12 @@ impl Address {
     ///
     /// # Errors
     /// Why none can.
-    pub fn recorded(&self) -> Result<PathBuf, &'static str> {
+    pub fn recorded(&self) -> Result<PathBuf, AddressError> {
         if self.host == Host::Local {
-            return Err("trees of this machine are named by their paths");
+            return Err(AddressError::Here);
         }
         match self.path.split(|byte| *byte == b'/').any(|part| part == b"..") {
-            true => Err("must be without `..`: the catalogue knows a tree by its path"),
+            true => Err(AddressError::Parent),
             false => Ok(PathBuf::from(OsStr::from_bytes(&self.address()))),
         }
     }
@@ -265,18 +257,18 @@ impl Host {
     ///
     /// # Errors
     /// What is wrong with it.
-    pub fn named(name: &[u8], port: Option<u16>) -> Result<Host, &'static str> {
-        let name = std::str::from_utf8(name).map_err(|_| "the host's name is not UTF-8")?;
+    pub fn named(name: &[u8], port: Option<u16>) -> Result<Host, AddressError> {
+        let name = std::str::from_utf8(name).map_err(|_| AddressError::NotUtf8)?;
         let (user, host) = name.rsplit_once('@').map_or((None, name), |(user, host)| (Some(user), host));
         let host = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
         if host.contains(['[', ']']) {
-            return Err("brackets stand in pairs, around an address");
+            return Err(AddressError::Brackets);
         }
         if host.is_empty() || user == Some("") {
-            return Err("the host's name is empty");
+            return Err(AddressError::EmptyHost);
         }
         if user.is_some_and(|user| user.contains(':')) {
-            return Err("must be without a password before @: ssh asks for it");
+            return Err(AddressError::Password);
         }
         // ssh would take them for options, or give them to a shell in `ProxyCommand`.
         let is_odd = |part: &str| {
@@ -285,7 +277,7 @@ impl Host {
                     .contains(|c: char| c.is_control() || c.is_whitespace() || "'\"`$\\;&<>|(){}".contains(c))
         };
         if is_odd(host) || user.is_some_and(is_odd) {
-            return Err("the host's name has characters that no host's name has");
+            return Err(AddressError::HostCharacters);
         }
         let destination = user.map_or(host.to_string(), |user| format!("{user}@{host}"));
         Ok(Host::Ssh { destination, port })
@@ -296,19 +288,20 @@ impl Host {
     ///
     /// # Errors
     /// What is wrong with it.
-    pub fn of_line(line: &[u8]) -> Result<Host, &'static str> {
-        const ONLY_HOST: &str = "a host is named here without a path";
+    pub fn of_line(line: &[u8]) -> Result<Host, AddressError> {
         if line == b"local" {
             return Ok(Host::Local);
         }
         match line.strip_prefix(b"ssh://") {
-            Some(rest) if rest.strip_suffix(b"/").unwrap_or(rest).contains(&b'/') => Err(ONLY_HOST),
+            Some(rest) if rest.strip_suffix(b"/").unwrap_or(rest).contains(&b'/') => {
+                Err(AddressError::OnlyHost)
+            }
             Some(rest) => url(rest).map(|place| place.host),
             None if line.starts_with(b"[") || !line.contains(&b':') => match line.contains(&b'/') {
-                true => Err(ONLY_HOST),
+                true => Err(AddressError::OnlyHost),
                 false => Host::named(line, None),
             },
-            None => Err(ONLY_HOST),
+            None => Err(AddressError::OnlyHost),
         }
     }
 
@@ -389,15 +382,15 @@ fn bracketed(destination: &str) -> String {
 }
 
 /// What follows `ssh://`.
-fn url(rest: &[u8]) -> Result<Address, &'static str> {
+fn url(rest: &[u8]) -> Result<Address, AddressError> {
     let (name, port, path) = taken_apart(rest)?;
     let host = Host::named(name, port)?;
-    let path = decoded(path).ok_or("a % must be followed by two hexadecimal digits, and not by 00")?;
+    let path = decoded(path).ok_or(AddressError::Code)?;
     Ok(Address::new(host, from_home(&path)))
 }
 
 /// The address of something in a bucket, if it begins as one. Nothing is decoded, as in the stores' own tools.
-fn bucket(address: &[u8]) -> Option<Result<Address, &'static str>> {
+fn bucket(address: &[u8]) -> Option<Result<Address, AddressError>> {
     let scheme = scheme(address).filter(|scheme| *scheme != SSH)?;
     let rest = &address[scheme.len()..];
     let slash = rest.iter().position(|byte| *byte == b'/').unwrap_or(rest.len());
@@ -407,10 +400,10 @@ fn bucket(address: &[u8]) -> Option<Result<Address, &'static str>> {
     let is_usual = |c: char| c.is_ascii_alphanumeric() || others.contains(c);
     if is_web && rest.iter().any(|byte| b"?#".contains(byte)) {
         // Names of files are shown and recorded.
-        return Some(Err("must be without ? and #: what follows them may be secret"));
+        return Some(Err(AddressError::Query));
     }
     if is_signed(rest) {
-        return Some(Err("must be without a signature: lists and logs show addresses"));
+        return Some(Err(AddressError::Signature));
     }
     let path = if slash == rest.len() { b"/" } else { &rest[slash..] };
     let below = path.strip_prefix(b"/").map(|rest| rest.strip_suffix(b"/").unwrap_or(rest));
@@ -420,21 +413,17 @@ fn bucket(address: &[u8]) -> Option<Result<Address, &'static str>> {
     // A key may have slashes in it.
     let has_user = rest[..slash].contains(&b'@') || !(is_web && is_port) && rest.contains(&b'@');
     Some(match () {
-        () if has_user && rest[..slash].iter().any(|byte| b":@".contains(byte)) => Err(NO_KEYS),
-        () if is_web && !is_port => Err("the port must be a number"),
-        () if name.is_empty() && is_web => Err("the host's name is missing"),
-        () if name.is_empty() => Err("the bucket's name is missing"),
-        () if is_web && !name.chars().all(is_usual) => {
-            Err("the host's name has characters that no host's name has")
-        }
-        () if name.starts_with('.') || !name.chars().all(is_usual) => {
-            Err("the bucket's name has characters that no bucket's name has")
-        }
+        () if has_user && rest[..slash].iter().any(|byte| b":@".contains(byte)) => Err(AddressError::Keys),
+        () if is_web && !is_port => Err(AddressError::WebPort),
+        () if name.is_empty() && is_web => Err(AddressError::MissingHost),
+        () if name.is_empty() => Err(AddressError::MissingBucket),
+        () if is_web && !name.chars().all(is_usual) => Err(AddressError::HostCharacters),
+        () if name.starts_with('.') || !name.chars().all(is_usual) => Err(AddressError::BucketCharacters),
         // `a//b` is not the key `a/b`, and no file has such a name.
         () if below
             .is_some_and(|rest| !rest.is_empty() && rest.split(|byte| *byte == b'/').any(is_no_name)) =>
         {
-            Err("no part of the key may be empty, `.` or `..`")
+            Err(AddressError::KeyParts)
         }
         () => Ok(Address::new(Host::Bucket(format!("{scheme}{name}")), path)),
     })
@@ -470,7 +459,7 @@ pub(crate) fn without_codes<'a>(text: &'a [u8], wanted: &[u8]) -> Cow<'a, [u8]> 
 type Parts<'a> = (&'a [u8], Option<u16>, &'a [u8]);
 
 /// The parts of what follows `ssh://`.
-fn taken_apart(rest: &[u8]) -> Result<Parts<'_>, &'static str> {
+fn taken_apart(rest: &[u8]) -> Result<Parts<'_>, AddressError> {
     let slash = rest.iter().position(|byte| *byte == b'/').unwrap_or(rest.len());
     let (authority, path) = rest.split_at(slash);
     let colon = authority.iter().rposition(|byte| *byte == b':');
@@ -478,7 +467,7 @@ fn taken_apart(rest: &[u8]) -> Result<Parts<'_>, &'static str> {
     let colon = colon.filter(|colon| !authority[*colon..].contains(&b']'));
     let Some(colon) = colon else { return Ok((authority, None, path)) };
     let port = std::str::from_utf8(&authority[colon + 1..]).ok().and_then(|port| port.parse().ok());
-    let port = port.filter(|port| *port > 0).ok_or("the port must be a number below 65536")?;
+    let port = port.filter(|port| *port > 0).ok_or(AddressError::Port)?;
     Ok((&authority[..colon], Some(port), path))
 }
 
@@ -557,36 +546,43 @@ mod tests {
 
     #[test]
     fn what_is_no_host_is_refused() {
-        for text in [
-            "-oProxyCommand=x:/a",
-            ":/a",
-            "@h:/a",
-            "u@-h:/a",
-            "a b:/c",
-            "$(x):/c",
-            "ssh://h:0/",
-            "ssh://h:x/",
-            "ssh://[::1/etc",
-            "ssh://::1]/etc",
-            "we[b]:/etc",
-            "ssh://h/%0",
-            "ssh://h/%00",
-            "ftp://h/x",
-            "S3://b/x",
-            "git+ssh://h/x",
-            "s4://b/x",
-            "http+x://h/x",
-            "web://srv",
-            "gs:///x",
-            "https://user:secret@host/x",
-            "s3://key:secret@bucket/x",
-            "https://host/x?signature=secret",
-            "s3://bucket/x#signature=secret",
-            "s3://bucket/x%3Fsignature=secret",
+        use AddressError::*;
+        for (text, why) in [
+            ("-oProxyCommand=x:/a", HostCharacters),
+            (":/a", EmptyHost),
+            ("@h:/a", EmptyHost),
+            ("u@-h:/a", HostCharacters),
+            ("ssh://u:p@h:22/a", Password),
+            ("a b:/c", HostCharacters),
+            ("$(x):/c", HostCharacters),
+            ("ssh://h:0/", Port),
+            ("ssh://h:x/", Port),
+            ("ssh://[::1/etc", Brackets),
+            ("ssh://::1]/etc", Brackets),
+            ("we[b]:/etc", Brackets),
+            ("ssh://h/%0", Code),
+            ("ssh://h/%00", Code),
+            ("ftp://h/x", OtherScheme),
+            ("S3://b/x", OtherScheme),
+            ("git+ssh://h/x", OtherScheme),
+            ("s4://b/x", OtherScheme),
+            ("http+x://h/x", OtherScheme),
+            ("web://srv", OtherScheme),
+            (" s3://b/x", Blank),
+            ("gs:///x", MissingBucket),
+            ("s3://b,/x", BucketCharacters),
+            ("https:///x", MissingHost),
+            ("https://h:x/x", WebPort),
+            ("https://h$/x", HostCharacters),
+            ("https://user:secret@host/x", Keys),
+            ("s3://key:secret@bucket/x", Keys),
+            ("https://host/x?signature=secret", Query),
+            ("s3://bucket/x#signature=secret", Signature),
+            ("s3://bucket/x%3Fsignature=secret", Signature),
         ] {
-            assert!(Address::parse(OsStr::new(text), true).is_err(), "{text}");
+            assert_eq!(Address::parse(OsStr::new(text), true), Err(why), "{text}");
         }
-        assert!(Address::parse(OsStr::new("/srv"), false).is_err());
+        assert_eq!(Address::parse(OsStr::new("/srv"), false), Err(NoHost));
     }
 
     #[test]
@@ -605,7 +601,7 @@ mod tests {
         assert!(Address::typed(OsStr::new("ssh://h:0/")).is_err());
         // Nobody asks ssh for a host of this name.
         for text in ["ftp://host/x", "s4://host/x", "http+x://host/x", "web://host/x"] {
-            assert_eq!(Address::typed(OsStr::new(text)), Err(OTHER_SCHEME), "{text}");
+            assert_eq!(Address::typed(OsStr::new(text)), Err(AddressError::OtherScheme), "{text}");
         }
         for text in ["./ftp://host/x", "./s4://host/x", "a b://x"] {
             assert!(!is_address(OsStr::new(text)), "{text}");
@@ -698,7 +694,7 @@ mod tests {
             ["s3://b/a//b", "s3://b//a", "s3://b/a//", "gs://b/a/./b", "s3://b/../a", "https://h/a//b"]
         {
             let error = Address::typed(OsStr::new(text)).unwrap_err();
-            assert_eq!(error, "no part of the key may be empty, `.` or `..`", "{text}");
+            assert_eq!(error, AddressError::KeyParts, "{text}");
         }
         for text in ["s3://b", "s3://b/", "s3://b/a/", "s3://b/a/...b/.c"] {
             assert!(Address::typed(OsStr::new(text)).is_ok(), "{text}");

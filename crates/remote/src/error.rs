@@ -1,8 +1,83 @@
-//! Errors of a session with a host.
+//! Errors of addresses, and of a session with a host.
 
 use std::fmt;
 
 use verisum_files::text;
+
+/// What is wrong with an address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum AddressError {
+    /// It names no host and no bucket.
+    #[error(
+        "must be HOST:PATH, ssh://HOST/PATH, s3://BUCKET/PREFIX, gs://BUCKET/PREFIX, az://CONTAINER/PREFIX, \
+         https://HOST/PATH or local:PATH"
+    )]
+    NoHost,
+    /// It is a URL that leads to no place.
+    #[error(
+        "no place has this scheme: take HOST:PATH, ssh://, s3://, gs://, az:// or https://, or ./ before the \
+         name of a file"
+    )]
+    OtherScheme,
+    /// Blanks stand before a URL.
+    #[error("an address begins without a blank; take ./ before the name of a file")]
+    Blank,
+    /// A URL has a user or a key in it.
+    #[error("must be without a user and without keys: lists and logs show addresses")]
+    Keys,
+    /// A password stands before the host.
+    #[error("must be without a password before @: ssh asks for it")]
+    Password,
+    /// A URL of the web has more than a path.
+    #[error("must be without ? and #: what follows them may be secret")]
+    Query,
+    /// A URL is signed.
+    #[error("must be without a signature: lists and logs show addresses")]
+    Signature,
+    /// The host's name is not text.
+    #[error("the host's name is not UTF-8")]
+    NotUtf8,
+    /// There is a bracket without the other.
+    #[error("brackets stand in pairs, around an address")]
+    Brackets,
+    /// Before `:` or after `@` there is no host.
+    #[error("the host's name is empty")]
+    EmptyHost,
+    /// A URL of the web has no host.
+    #[error("the host's name is missing")]
+    MissingHost,
+    /// No host is called so.
+    #[error("the host's name has characters that no host's name has")]
+    HostCharacters,
+    /// The port of `ssh://` is none.
+    #[error("the port must be a number below 65536")]
+    Port,
+    /// The port of `https://` is none.
+    #[error("the port must be a number")]
+    WebPort,
+    /// A URL of a store has no bucket.
+    #[error("the bucket's name is missing")]
+    MissingBucket,
+    /// No bucket is called so.
+    #[error("the bucket's name has characters that no bucket's name has")]
+    BucketCharacters,
+    /// The key of an object has a part that no file could have.
+    #[error("no part of the key may be empty, `.` or `..`")]
+    KeyParts,
+    /// The path of `ssh://` cannot be decoded.
+    #[error("a % must be followed by two hexadecimal digits, and not by 00")]
+    Code,
+    /// There is a path where only a host is named.
+    #[error("a host is named here without a path")]
+    OnlyHost,
+    /// A catalogue knows trees of this machine by their paths.
+    #[error("trees of this machine are named by their paths")]
+    Here,
+    /// A catalogue can know no tree by such a path.
+    #[error("must be without `..`: the catalogue knows a tree by its path")]
+    Parent,
+}
 
 /// Why a host gives no, or no more, answers.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -18,7 +18,7 @@ use verisum_files::place::{
 use verisum_files::{Stop, lock};
 
 use crate::address::{Address, Host};
-use crate::error::SessionError;
+use crate::error::{AddressError, SessionError};
 use crate::folder::Folder;
 use crate::protocol::BLOCK_DIGEST;
 use crate::range::RangeReader;
@@ -120,7 +120,7 @@ impl Hosts {
     /// The private directory cannot be made, or the bucket cannot be opened.
     pub fn place(&self, host: &Host) -> Result<Box<dyn Place>, OpenError> {
         if let Host::Bucket(name) = host {
-            let open = self.buckets.as_ref().ok_or(OpenError::Address("buckets cannot be opened here"))?;
+            let open = self.buckets.as_ref().ok_or(OpenError::NoBuckets)?;
             return open(name).map_err(OpenError::Bucket);
         }
         self.host(host).map(|place| Box::new(place) as Box<dyn Place>).map_err(OpenError::Folder)
@@ -148,9 +148,12 @@ impl Hosts {
 
 /// Why a tree cannot be opened.
 #[derive(Debug)]
+#[non_exhaustive]
 pub enum OpenError {
     /// What is wrong with its address.
-    Address(&'static str),
+    Address(AddressError),
+    /// It is in a bucket, and nothing was given that opens buckets.
+    NoBuckets,
     /// The private directory for the sockets of ssh cannot be made.
     Folder(io::Error),
     /// Why a bucket cannot be opened.
@@ -166,7 +169,8 @@ impl fmt::Debug for Hosts {
 impl fmt::Display for OpenError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            OpenError::Address(must) => f.write_str(must),
+            OpenError::Address(must) => must.fmt(f),
+            OpenError::NoBuckets => f.write_str("buckets cannot be opened here"),
             OpenError::Bucket(error) => error.fmt(f),
             OpenError::Folder(error) => write!(f, "make a private directory: {error}"),
         }
@@ -176,7 +180,7 @@ impl fmt::Display for OpenError {
 impl std::error::Error for OpenError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
-            OpenError::Address(_) => None,
+            OpenError::Address(_) | OpenError::NoBuckets => None,
             OpenError::Bucket(error) => error.source(),
             OpenError::Folder(error) => Some(error),
         }
@@ -187,12 +191,12 @@ impl std::error::Error for OpenError {
 pub struct HostPlace {
     host: Host,
     options: Arc<HostOptions>,
+    /// What else is said if it cannot be reached.
+    note: Option<String>,
     folder: Option<Arc<Folder>>,
     /// Where listings wait that do not fit into memory.
     scratch: PathBuf,
     /// What is staged; it ends before its session.
-    /// What else is said if it cannot be reached.
-    note: Option<String>,
     staged: Option<Staged>,
     /// Directories that are there, as files were staged in them.
     folders: BTreeSet<Vec<u8>>,

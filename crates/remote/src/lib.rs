@@ -63,7 +63,7 @@ use verisum_files::place::{
 };
 
 pub use address::{Address, Host, is_url};
-pub use error::SessionError;
+pub use error::{AddressError, SessionError};
 pub use folder::Folder;
 pub use host_list::{Claims, HostList, HostListError, kept};
 pub use host_place::{BucketError, HostPlace, Hosts, OpenBucket, OpenError, SshConfigOf, UnreachableNote};

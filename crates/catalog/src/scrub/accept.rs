@@ -8,11 +8,11 @@ use std::path::{Path, PathBuf};
 use rustix::io::Errno;
 use verisum_digest::Digest;
 
-use super::ScrubError;
 use super::digests::digest_failed;
 use super::remote_tree::{Ask, Condition, PlaceTree, Request, Response, is_no_file};
 use super::top_directory::{Top, is_gone};
-use super::tree_guard::{UNMOUNTED, require_tree, unmounted};
+use super::tree_guard::{require_tree, unmounted};
+use super::{RootFault, ScrubError};
 use crate::store::{
     Catalog, CatalogRecord, GoneContents, Moment, Position, RecordChange, Root, Seen, Stamp, State,
 };
@@ -73,7 +73,7 @@ pub fn accept(catalog: &Catalog, what: &Accept, report: &mut dyn FnMut(Accepted)
         let found = read(&top, path, digest)?;
         // What is on a file system that is not mounted is not gone.
         match found.is_none() && unmounted(catalog, &root, path).map_err(|e| e.to_string())?.is_some() {
-            true => Err(format!("open: {UNMOUNTED}")),
+            true => Err(format!("open: {}", RootFault::Unmounted)),
             false => Ok(found),
         }
     };
@@ -202,11 +202,8 @@ fn root_of(catalog: &Catalog, path: &Path) -> Result<Root, ScrubError> {
         return Ok(root);
     }
     let why = match catalog.roots()?.iter().any(|root| root.path.starts_with(path)) {
-        true => {
-            "accept: it is above a tree of the catalogue: name the tree, or what is in it (`verisum catalog \
-             status` lists the trees)"
-        }
-        false => "accept: it is in no tree of the catalogue",
+        true => RootFault::AboveTrees,
+        false => RootFault::InNoTree,
     };
     Err(ScrubError::Root { path: path.to_path_buf(), why })
 }

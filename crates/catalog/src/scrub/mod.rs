@@ -181,7 +181,7 @@ pub enum ScrubError {
         /// The root.
         path: PathBuf,
         /// What is wrong.
-        why: &'static str,
+        why: RootFault,
     },
     /// A tree of another machine cannot be listed or read.
     #[error("{}: {why}", path.display())]
@@ -193,8 +193,62 @@ pub enum ScrubError {
     },
 }
 
+/// Why a directory is not taken for a tree of the catalogue, or for part of one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum RootFault {
+    /// A recorded tree is gone.
+    #[error(
+        "it is not there: is it mounted? (`verisum catalog relocate` gives its records another path, `verisum \
+         catalog forget` drops them)"
+    )]
+    Gone,
+    /// It is a file.
+    #[error("open: Not a directory")]
+    NotADirectory,
+    /// It is a file of another place.
+    #[error("it is no directory, and trees are what is recorded")]
+    RemoteFile,
+    /// Another directory is there, without the recorded files.
+    #[error(
+        "its file system or inode is not the recorded one, and neither are its files: is it mounted? \
+         (--replaced-root takes it for the same tree)"
+    )]
+    Replaced,
+    /// The same, where something is to be repaired or accepted.
+    #[error(
+        "it is not the tree that was recorded: is it mounted? (a scrub with --replaced-root takes it for the same \
+         tree)"
+    )]
+    OtherTree,
+    /// A file system was mounted there that is not mounted now.
+    #[error(
+        "another file system was recorded here: is it mounted? (a scrub of this directory with --replaced-root \
+         takes what is there for the same files)"
+    )]
+    Unmounted,
+    /// A file system is mounted there, or above, that was not.
+    #[error(
+        "something is mounted there, or above, that is not what was recorded (--cross-file-systems enters it)"
+    )]
+    MountedOver,
+    /// Trees are below it.
+    #[error(
+        "accept: it is above a tree of the catalogue: name the tree, or what is in it (`verisum catalog status` \
+         lists the trees)"
+    )]
+    AboveTrees,
+    /// The catalogue knows nothing of it.
+    #[error("accept: it is in no tree of the catalogue")]
+    InNoTree,
+    /// The walk did not come to it when it should.
+    #[error("list: the walk came to it out of order")]
+    OutOfOrder,
+}
+
 /// One file that is not as it was, for those who report it.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct ScrubReport {
     /// Its path, which begins with that of the root.
     pub path: PathBuf,
@@ -220,8 +274,18 @@ pub struct ScrubReport {
     pub error: Option<String>,
 }
 
+/// A second read of a file whose content is not the recorded one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SecondReading {
+    /// Whether it gave what the first gave.
+    pub same: bool,
+    /// How the page cache was kept out of it.
+    pub bypass: Bypass,
+}
+
 /// How a run went.
 #[derive(Clone, Debug, Default)]
+#[non_exhaustive]
 pub struct ScrubSummary {
     /// The root.
     pub root: PathBuf,
@@ -248,7 +312,6 @@ pub struct ScrubSummary {
     pub reported: u64,
     /// When that report was made.
     pub reported_at: Option<Moment>,
-#[non_exhaustive]
     /// Files that were not read because their device fails.
     pub given_up: u64,
     /// Files that are known to be bad and were not tried again: there was no time, enough others of their device had
@@ -274,15 +337,6 @@ pub struct ScrubSummary {
     /// What changed, if that is so much that nothing was taken over.
     pub alarm: Option<TooMuch>,
     /// How long the run took.
-/// A second read of a file whose content is not the recorded one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct SecondReading {
-    /// Whether it gave what the first gave.
-    pub same: bool,
-    /// How the page cache was kept out of it.
-    pub bypass: Bypass,
-}
-
     pub time: Duration,
     /// Whether the clock shows an earlier time than a run before.
     pub clock_went_back: bool,
@@ -294,7 +348,6 @@ impl ScrubSummary {
     /// How many files have a verdict.
     pub fn count(&self, verdict: Verdict) -> u64 {
         Verdict::ALL.iter().position(|v| *v == verdict).map_or(0, |at| self.counts[at])
-#[non_exhaustive]
     }
 
     /// What the run means as a whole. Modified and missing files are changes, unless they are failures.

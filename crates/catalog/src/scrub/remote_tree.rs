@@ -30,7 +30,7 @@ use super::judge::{Observation, Token, is_bad};
 use super::run::{Passage, Work};
 use super::tally::Untried;
 use super::writer::{Judged, Message, Writer};
-use super::{Scope, ScrubError, ScrubOptions, SecondReading, tree_guard};
+use super::{RootFault, Scope, ScrubError, ScrubOptions, SecondReading, tree_guard};
 use crate::store::{Catalog, CatalogRecord, Heap, Identity, Moment, Seen, Stamp, State};
 use listing::Listing;
 use reading_order::{Choice, HeapFiles};
@@ -232,7 +232,7 @@ impl<'w> RemoteScrub<'_, 'w> {
     fn is_passed_over(&self, request: &Request) -> Result<bool, ScrubError> {
         if request.name.is_empty() {
             let path = self.work.scope.path.clone();
-            return Err(ScrubError::Root { path, why: "it is no directory, and trees are what is recorded" });
+            return Err(ScrubError::Root { path, why: RootFault::RemoteFile });
         }
         Ok(self.listing.leaves_out(&request.name))
     }

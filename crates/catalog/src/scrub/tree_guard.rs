@@ -8,29 +8,23 @@ use std::path::{Path, PathBuf};
 use rustix::io::Errno;
 
 use super::top_directory::Top;
-use super::{Scope, ScrubError, ScrubOptions};
+use super::{RootFault, Scope, ScrubError, ScrubOptions};
 use crate::store::{Catalog, Identity, Moment, Position, Root, Stamp};
 use verisum_files::{Entry, Kind};
 
 /// How many recorded files are looked for where a root's numbers are not the recorded ones.
 const PROBES: usize = 64;
 
-/// Why a directory is refused that was another file system.
-pub(super) const UNMOUNTED: &str = "another file system was recorded here: is it mounted? (a scrub of this \
-    directory with --replaced-root takes what is there for the same files)";
-
 /// Finds out what part of which root a directory is, and whether it is what was recorded.
 pub(super) fn scope(catalog: &Catalog, path: &Path, options: &ScrubOptions) -> Result<Scope, ScrubError> {
     let stat = Entry::named(path).and_then(|entry| entry.stat());
     if stat.as_ref().is_err_and(|error| error.errno() == Some(Errno::NOENT)) && catalog.root(path)?.is_some()
     {
-        let why = "it is not there: is it mounted? (`verisum catalog relocate` gives its records another path, \
-                   `verisum catalog forget` drops them)";
-        return Err(ScrubError::Root { path: path.to_path_buf(), why });
+        return Err(ScrubError::Root { path: path.to_path_buf(), why: RootFault::Gone });
     }
     let stat = stat?;
     if stat.kind != Kind::Directory {
-        return Err(ScrubError::Root { path: path.to_path_buf(), why: "open: Not a directory" });
+        return Err(ScrubError::Root { path: path.to_path_buf(), why: RootFault::NotADirectory });
     }
     let root = catalog.root_of(path)?;
     let root = match root {
@@ -47,16 +41,14 @@ pub(super) fn scope(catalog: &Catalog, path: &Path, options: &ScrubOptions) -> R
     let made = born(&root.path);
     if (top, made) != (root.identity, root.born) {
         if !options.replaced_root && !is_there(catalog, &root)? {
-            let why = "its file system or inode is not the recorded one, and neither are its files: is it \
-                       mounted? (--replaced-root takes it for the same tree)";
-            return Err(ScrubError::Root { path: root.path, why });
+            return Err(ScrubError::Root { path: root.path, why: RootFault::Replaced });
         }
         catalog.set_identity(&root, top, made)?;
         (root.identity, root.born) = (top, made);
     }
     if let Some(unmounted) = unmounted(catalog, &root, path)? {
         if !options.replaced_root {
-            return Err(ScrubError::Root { path: unmounted.path, why: UNMOUNTED });
+            return Err(ScrubError::Root { path: unmounted.path, why: RootFault::Unmounted });
         }
         catalog.set_device(unmounted.directory, unmounted.device)?;
     }
@@ -85,9 +77,7 @@ fn is_tree_of_its_own(catalog: &Catalog, root: &Root, path: &Path) -> Result<boo
         let (Some(parent), Some(known)) = (parent, known) else { return Ok(true) };
         // What was mounted there when it was recorded is part of the root.
         if catalog.device(known)? == catalog.device(parent)? {
-            let why = "something is mounted there, or above, that is not what was recorded \
-                       (--cross-file-systems enters it)";
-            return Err(ScrubError::Root { path: path.to_path_buf(), why });
+            return Err(ScrubError::Root { path: path.to_path_buf(), why: RootFault::MountedOver });
         }
         top = Top::open(&reached, true)?;
     }
@@ -137,12 +127,10 @@ fn device(path: &Path) -> Option<u64> {
 /// [`ScrubError::Root`] for another tree, or where a file system that was recorded is not mounted.
 pub fn require_tree(catalog: &Catalog, root: &Root, path: &Path) -> Result<(), ScrubError> {
     if !is_there(catalog, root)? {
-        let why = "it is not the tree that was recorded: is it mounted? (a scrub with --replaced-root takes it for \
-                   the same tree)";
-        return Err(ScrubError::Root { path: root.path.clone(), why });
+        return Err(ScrubError::Root { path: root.path.clone(), why: RootFault::OtherTree });
     }
     match unmounted(catalog, root, path)? {
-        Some(unmounted) => Err(ScrubError::Root { path: unmounted.path, why: UNMOUNTED }),
+        Some(unmounted) => Err(ScrubError::Root { path: unmounted.path, why: RootFault::Unmounted }),
         None => Ok(()),
     }
 }

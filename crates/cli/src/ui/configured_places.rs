@@ -75,7 +75,7 @@ pub(super) fn place(source: &str, place: Key, value: DeValue) -> Result<Configur
     };
     let (address, line) = (&*values[0], *line);
     let wrong = |must: &str| WrongValue { why: format!("{ADDRESS}: {must}"), line };
-    let parsed = Address::parse(OsStr::new(address), true).map_err(wrong)?;
+    let parsed = Address::parse(OsStr::new(address), true).map_err(|must| wrong(&must.to_string()))?;
     if parsed.host == Host::Local {
         return Err(wrong(&format!("must be that of a bucket or another machine: {FORMS}")));
     }

@@ -93,7 +93,9 @@ impl Failure {
             | Failure::LevelUnknown(_)
             | Failure::LevelMissing(_)
             | Failure::Map(MapError::Digest(_))
-            | Failure::Parity(verisum::parity::ParityError::Options { .. }) => Exit::Usage,
+            | Failure::Parity(
+                verisum::parity::ParityError::Redundancy | verisum::parity::ParityError::SetSize,
+            ) => Exit::Usage,
             Failure::Map(MapError::Corrupt { .. }) => Exit::Mismatch,
             _ => Exit::Unchecked,
         }

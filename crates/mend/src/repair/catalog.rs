@@ -16,7 +16,7 @@ use super::in_place::{Finished, ForetoldRepair, finish_in_place, give_up_replace
 use super::keep::require_room;
 use super::mend::{DistantTree, Done, MAY_BE_MEANT, MendedTree, Tree};
 use super::record::suspect_copies;
-use super::{RepairError, RepairOptions, RepairOutcome, RepairSummary, Repaired, Source, Taken};
+use super::{PathFault, RepairError, RepairOptions, RepairOutcome, RepairSummary, Repaired, Source, Taken};
 
 /// How many files are repaired together: a source is asked once for all of them.
 const PAGE: usize = 1024;
@@ -73,7 +73,7 @@ pub fn repair(
         let _ = give_up_replaced(catalog);
     }
     match all? {
-        None if path.symlink_metadata().is_err() => Err(wrong(path, UNKNOWN)),
+        None if path.symlink_metadata().is_err() => Err(wrong(path, PathFault::Nothing)),
         summary => Ok(summary.unwrap_or_default()),
     }
 }
@@ -104,15 +104,12 @@ pub fn repair_there(
     let below = address.strip_prefix(&root.path).unwrap_or(Path::new(""));
     match tree.has_any(below) {
         Ok(true) => Ok(RepairSummary::default()),
-        Ok(false) => Err(wrong(address, UNKNOWN)),
+        Ok(false) => Err(wrong(address, PathFault::Nothing)),
         Err(error) => Err(RepairError::Place { address: address.to_path_buf(), source: error }),
     }
 }
 
-/// Why nothing is repaired where nothing is.
-const UNKNOWN: &str = "it is not there, and the catalogue has nothing missing there: scrub its tree first";
-
-fn wrong(path: &Path, why: &'static str) -> RepairError {
+fn wrong(path: &Path, why: PathFault) -> RepairError {
     RepairError::Path { path: path.to_path_buf(), why }
 }
 
@@ -120,8 +117,8 @@ fn wrong(path: &Path, why: &'static str) -> RepairError {
 fn root_of(catalog: &Catalog, path: &Path, is_remote: bool) -> Result<Root, RepairError> {
     match catalog.root_of(path)? {
         Some(root) if root.is_remote() == is_remote => Ok(root),
-        Some(root) if root.is_remote() => Err(wrong(path, "it is on another machine")),
-        _ => Err(wrong(path, "it is in no tree of the catalogue (`verisum catalog status` lists them)")),
+        Some(root) if root.is_remote() => Err(wrong(path, PathFault::OtherMachine)),
+        _ => Err(wrong(path, PathFault::InNoTree)),
     }
 }
 
@@ -283,7 +280,7 @@ impl<'a> Work<'a> {
             return Ok(Err(self.repaired(path, record, algorithm, outcome)));
         };
         let Ok(digest) = digest else {
-            return Err(RepairError::Path { path, why: "its digest is not known" });
+            return Err(RepairError::Path { path, why: PathFault::UnknownDigest });
         };
         let mut found = Vec::new();
         if record.state != State::MISSING {

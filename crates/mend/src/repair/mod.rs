@@ -202,8 +202,27 @@ impl RepairSummary {
     }
 }
 
+/// Why a path is nothing that can be repaired.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum PathFault {
+    /// Nothing is there, and nothing is known to be missing there.
+    #[error("it is not there, and the catalogue has nothing missing there: scrub its tree first")]
+    Nothing,
+    /// It is in a tree of another machine.
+    #[error("it is on another machine")]
+    OtherMachine,
+    /// The catalogue knows nothing of it.
+    #[error("it is in no tree of the catalogue (`verisum catalog status` lists them)")]
+    InNoTree,
+    /// This version does not know the digest of its record.
+    #[error("its digest is not known")]
+    UnknownDigest,
+}
+
 /// Why nothing could be repaired, or not all of it be recorded.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum RepairError {
     /// The catalogue failed.
     #[error(transparent)]
@@ -222,11 +241,10 @@ pub enum RepairError {
     /// The path is nothing that can be repaired.
     #[error("{}: repair: {why}", path.display())]
     Path {
-#[non_exhaustive]
         /// The path.
         path: PathBuf,
         /// What is wrong with it.
-        why: &'static str,
+        why: PathFault,
     },
     /// A list of checksums cannot be read.
     #[error("{}: {operation}: {source}", path.display())]

@@ -10,7 +10,7 @@ use crate::scrub::merge::Level;
 use crate::scrub::parity_files::{is_of_parity, is_parity};
 use crate::scrub::top_directory::is_mounted_over;
 use crate::scrub::writer::Message;
-use crate::scrub::{ScrubError, error_text};
+use crate::scrub::{RootFault, ScrubError, error_text};
 use crate::store::State;
 use verisum_files::replace::is_passing;
 use verisum_files::{Entry, Job, Kind};
@@ -64,7 +64,7 @@ impl Jobs<'_> {
             return Ok(());
         }
         let path = entry.path();
-        Err(ScrubError::Root { path, why: "list: the walk came to it out of order" })
+        Err(ScrubError::Root { path, why: RootFault::OutOfOrder })
     }
 
     fn directory(&mut self, entry: &Entry) -> Result<(), ScrubError> {

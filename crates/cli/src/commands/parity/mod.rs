@@ -159,8 +159,8 @@ impl ParityTreeArgs {
 }
 
 /// What an address is not taken for.
-fn elsewhere(option: &'static str, path: &Path, must: &'static str) -> Failure {
-    Failure::value(option, without_secrets(path.as_os_str()).to_string_lossy(), must)
+fn elsewhere(option: &'static str, path: &Path, must: impl ToString) -> Failure {
+    Failure::value(option, without_secrets(path.as_os_str()).to_string_lossy(), must.to_string())
 }
 
 /// Does what one of them says.

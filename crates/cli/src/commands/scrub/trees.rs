@@ -313,7 +313,7 @@ pub(super) fn check(places: &[OnHost]) -> Result<(), Failure> {
         if let Err(why) = place.recorded() {
             return Err(match place.host {
                 Host::Local => Failure::Usage(format!("local: {why}")),
-                _ => Failure::value("PLACE", path(place).to_string_lossy(), why),
+                _ => Failure::value("PLACE", path(place).to_string_lossy(), why.to_string()),
             });
         }
     }

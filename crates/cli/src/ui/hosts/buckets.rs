@@ -158,7 +158,7 @@ impl BucketArgs {
             && let Err(OpenError::Endpoint(must)) = require_endpoint(endpoint)
         {
             let shown = without_secrets(OsStr::new(endpoint));
-            return Err(Failure::value("--endpoint", shown.to_string_lossy(), must));
+            return Err(Failure::value("--endpoint", shown.to_string_lossy(), must.to_string()));
         }
         match (&self.profile, StoreOptions::from_environment(variables(), self.profile.as_deref())) {
             (Some(_), Err(error @ (OpenError::NoProfile(_) | OpenError::NoKeys(_)))) => {

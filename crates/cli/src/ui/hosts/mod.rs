@@ -241,13 +241,14 @@ pub(crate) fn refuse_urls(typed: impl IntoIterator<Item = impl AsRef<OsStr>>) ->
     let url = |text: &OsStr| is_url(text.as_bytes()).then(|| Address::parse(text, false));
     typed.into_iter().try_for_each(|text| match url(text.as_ref()) {
         None => Ok(()),
-        Some(address) => Err(bad_place(text.as_ref(), address.err().unwrap_or(ONLY_HERE))),
+        Some(Err(must)) => Err(bad_place(text.as_ref(), must)),
+        Some(Ok(_)) => Err(bad_place(text.as_ref(), ONLY_HERE)),
     })
 }
 
 /// What was typed for a place, and is none.
-pub(crate) fn bad_place(text: &OsStr, must: &str) -> Failure {
-    Failure::value("PLACE", without_secrets(text).to_string_lossy(), must)
+pub(crate) fn bad_place(text: &OsStr, must: impl ToString) -> Failure {
+    Failure::value("PLACE", without_secrets(text).to_string_lossy(), must.to_string())
 }
 
 /// The hosts of a file: a name or an address in each line; what follows # is a comment.
@@ -429,7 +430,6 @@ pub(crate) fn timeout(text: &str) -> Result<Duration, Failure> {
         .ok_or_else(|| Failure::value("--timeout", text, "must be a day at most"))
 }
 
-/// What may be pushed.
 /// What a name on the command line may be if its host cannot be reached: that of a file here with a colon, mistyped.
 fn mistyped(host: &Host) -> Option<String> {
     let is_of_host = |text: &OsString| {
@@ -440,6 +440,7 @@ fn mistyped(host: &Host) -> Option<String> {
     Some(format!("no file is called {} here", names::quoted(&typed)))
 }
 
+/// What may be pushed.
 fn programs(files: &[PathBuf]) -> Result<Vec<Program>, Failure> {
     let failed = |name, error| Failure::File { name, operation: "read", error };
     match files {
@@ -518,8 +519,7 @@ fn not_opened(name: String, error: OpenError) -> Failure {
             Failure::Usage(format!("{name}: {error}"))
         }
         OpenError::Folder(error) => no_folder(error),
-        OpenError::Address(why) => Failure::Program { name, why: why.to_string() },
-        OpenError::Bucket(error) => Failure::Program { name, why: error.to_string() },
+        error => Failure::Program { name, why: error.to_string() },
     }
 }
 
