@@ -43,7 +43,7 @@ fn again(name: &[u8]) {
     let digests = [Digest::find("crc32").expect("it is in the table")];
     let outputs = [digests[0].hash(name).expect("it cannot fail")];
     for format in [ListFormat::Gnu, ListFormat::Bsd, ListFormat::Json] {
-        let writer = Writer::new(format, &digests).expect("it has a place for every digest");
+        let mut writer = Writer::new(format, &digests).expect("it has a place for every digest");
         let mut list = Vec::new();
         let item = Item { name, size: 1, modified: None, mode: None, digests: &outputs };
         writer.item(&mut list, &item).expect("it holds every name");

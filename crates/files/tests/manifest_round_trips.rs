@@ -45,7 +45,7 @@ fn check(format: ListFormat, zero: bool, names: &[Vec<u8>], size: u64, time: (i6
     let digests: Vec<Digest> = ids.iter().map(|id| Digest::find(id).unwrap()).collect();
     let outputs: Vec<Output> =
         digests.iter().map(|digest| digest.hash(&size.to_le_bytes()).unwrap()).collect();
-    let writer = Writer::new(format, &digests).unwrap().zero(zero);
+    let mut writer = Writer::new(format, &digests).unwrap().zero(zero);
     let mut list = Vec::new();
     writer.header(&mut list);
     let mut expected = Vec::new();

@@ -51,7 +51,7 @@ impl Tree {
     /// What a writer makes of it.
     fn listed(&self, format: ListFormat, digests: &[&str], binary: bool) -> Vec<u8> {
         let digests: Vec<Digest> = digests.iter().map(|name| Digest::find(name).unwrap()).collect();
-        let writer = Writer::new(format, &digests).unwrap().binary(binary);
+        let mut writer = Writer::new(format, &digests).unwrap().binary(binary);
         let mut out = Vec::new();
         writer.header(&mut out);
         for name in &self.names {

@@ -74,7 +74,7 @@ impl Catalog {
         left_out: &mut dyn FnMut(CatalogError),
     ) -> Result<Exported> {
         let roots: Vec<Root> = self.roots()?.into_iter().filter(|root| touches(&root.path, below)).collect();
-        let writers = self.writers(format, &roots)?;
+        let mut writers = self.writers(format, &roots)?;
         let mut exported = Exported::default();
         let mut text = Vec::new();
         if let Some(writer) = writers.values().next() {
@@ -82,7 +82,7 @@ impl Catalog {
         }
         for root in &roots {
             let mut list = List { to, text: &mut text, left_out, exported: &mut exported };
-            self.list_root(root, &writers, below, &mut list)?;
+            self.list_root(root, &mut writers, below, &mut list)?;
         }
         write(to, &mut text)?;
         Ok(exported)
@@ -118,7 +118,7 @@ impl Catalog {
     fn list_root(
         &self,
         root: &Root,
-        writers: &BTreeMap<i64, Writer>,
+        writers: &mut BTreeMap<i64, Writer>,
         below: Option<&Path>,
         list: &mut List,
     ) -> Result<()> {
@@ -129,7 +129,7 @@ impl Catalog {
                 Some(below) => path.strip_prefix(below).ok(),
             };
             let Some(named) = named else { return Ok(()) };
-            let writer = writers.get(&record.algorithm).filter(|_| record.state != State::DAMAGED);
+            let writer = writers.get_mut(&record.algorithm).filter(|_| record.state != State::DAMAGED);
             let Some(writer) = writer else {
                 list.exported.damaged += 1;
                 return Ok(());

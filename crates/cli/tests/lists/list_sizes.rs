@@ -6,7 +6,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use common::VERISUM;
+use common::{Ended, VERISUM, command};
 use verisum::files::store::manifest::ListFormat;
 use verisum_testkit::require_python;
 
@@ -220,6 +220,36 @@ fn bad_files_cost_no_more_than_their_lines() {
     fs::write(folder.path().join("list"), list).unwrap();
     let arguments = ["check", "--quiet", "-C", &base, "list"].map(String::from);
     assert_cost(&python, (folder.path(), "list"), &arguments, "bad files");
+}
+
+/// Two files in each of a hundred directories, one in the other.
+#[test]
+fn lists_are_in_proportion_to_the_names_in_them() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut deep = folder.path().join("tree");
+    let mut names = 0;
+    for _ in 0..100 {
+        deep.push("dd");
+        fs::create_dir_all(&deep).unwrap();
+        for name in ["a", "z"] {
+            fs::write(deep.join(name), "").unwrap();
+            names += deep.join(name).strip_prefix(folder.path()).unwrap().as_os_str().len();
+        }
+    }
+    let run = |words: &[&str]| {
+        Ended::of(command(VERISUM).current_dir(folder.path()).args(words).output().unwrap()).clean()
+    };
+    let assert_length = |words: &[&str]| {
+        let list = run(words);
+        assert!(list.len() > names, "{words:?}: {}", list.len());
+        assert!(list.len() < 2 * names + 200 * 300, "{words:?}: {} bytes of {names}", list.len());
+    };
+    for format in ListFormat::ALL {
+        let digest = if format == ListFormat::Sfv { "crc32" } else { "sha256" };
+        assert_length(&["sum", "-r", "-a", digest, "--format", format.name(), "tree"]);
+    }
+    run(&["scrub", "--catalog", "catalog.db", "tree"]);
+    assert_length(&["catalog", "export", "--catalog", "catalog.db", "--format", "mtree", "--tree", "."]);
 }
 
 /// Runs the program over a list, and compares what it took with the list's length.

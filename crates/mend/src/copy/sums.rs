@@ -152,7 +152,7 @@ impl SumsList {
             }
             return Ok(());
         };
-        let writer = match self.writers.get(digest.name()) {
+        let writer = match self.writers.get_mut(digest.name()) {
             Some(writer) => writer,
             None => {
                 let writer = Writer::new(ListFormat::Bsd, std::slice::from_ref(digest));
@@ -177,7 +177,7 @@ impl SumsList {
         let digest = Digest::find("sha256")
             .map_err(|source| CopyError::Digest { path: name.to_path_buf(), source })?;
         let failed = |error| failed_line(&self.path, &error);
-        let writer = Writer::new(ListFormat::Bsd, &[digest]).map_err(failed)?;
+        let mut writer = Writer::new(ListFormat::Bsd, &[digest]).map_err(failed)?;
         let digests = &[Output::zeroed(32)];
         let name = writer.file_name(name.as_os_str().as_bytes());
         let item = Item { name, size: 0, modified: None, mode: None, digests };

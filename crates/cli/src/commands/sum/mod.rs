@@ -7,12 +7,14 @@ mod personality;
 mod report;
 
 use std::ffi::OsString;
+use std::sync::Mutex;
 
 use clap::{Args, ValueHint};
 use verisum::digest::Digest;
 use verisum::files::Plan;
 use verisum::files::place::{FileRequest, Files, LocalPlace, Place};
 use verisum::files::store::manifest::{ListFormat, Writer};
+use verisum::files::{Plan, lock};
 
 use crate::ui::PROGRAM;
 use crate::ui::config::is_untyped;
@@ -148,7 +150,7 @@ pub(crate) fn run(arguments: SumArgs, output: &mut Output) -> Result<Exit, Failu
     // Values of the configuration hold where they fit.
     let is_lines = format.traits().is_lines;
     let (zero, base64) = (arguments.zero && is_lines, arguments.base64 && is_lines);
-    let writer = writer.zero(zero).binary(arguments.binary).base64(base64);
+    let writer = Mutex::new(writer.zero(zero).binary(arguments.binary).base64(base64));
     let report = PlaceReport::new(output).quiet(arguments.quiet);
     let below = arguments.relative.then(|| here.clone());
     let lines = SumLines { program: PROGRAM, imitates: false, writer, stdin: "-", below, report };
@@ -157,7 +159,7 @@ pub(crate) fn run(arguments: SumArgs, output: &mut Output) -> Result<Exit, Failu
         here_by(&arguments, here, &found, &lines)?;
     } else {
         let mut header = Vec::new();
-        lines.writer.header(&mut header);
+        lock(&lines.writer).header(&mut header);
         lines.report.result(&header);
     }
     if !there.is_empty() {
@@ -236,7 +238,7 @@ fn hash(
     lines: &SumLines,
 ) -> Result<(), Failure> {
     let mut header = Vec::new();
-    lines.writer.header(&mut header);
+    lock(&lines.writer).header(&mut header);
     lines.report.result(&header);
     place.streams = Some(open_stdin);
     let walk = recursive.then_some(&place.walk);

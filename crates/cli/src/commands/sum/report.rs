@@ -2,8 +2,10 @@
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
+use std::sync::Mutex;
 
 use verisum::digest::Digest;
+use verisum::files::lock;
 use verisum::files::place::{FileAnswer, FileRead, FileRequest, PlaceEvent, below};
 use verisum::files::store::manifest::{Item, Writer};
 use verisum::remote::{Address, Host};
@@ -22,7 +24,7 @@ pub(super) struct SumLines<'a> {
     pub(super) program: &'static str,
     /// Be silent and exact where the coreutils are.
     pub(super) imitates: bool,
-    pub(super) writer: Writer,
+    pub(super) writer: Mutex<Writer>,
     /// The name of standard input in the list.
     pub(super) stdin: &'static str,
     /// What was named here, if names are to begin below that.
@@ -132,7 +134,7 @@ impl SumLines<'_> {
                 match self.line(&full, &request, &read) {
                     Ok(line) => {
                         // Programs that check lists pass over comments.
-                        let comment = evidence.filter(|_| self.writer.has_comments());
+                        let comment = evidence.filter(|_| lock(&self.writer).has_comments());
                         let comment = comment.map(|known| format!("# {}\n", known.text()));
                         self.report.result(&[comment.unwrap_or_default().into_bytes(), line].concat())
                     }
@@ -166,7 +168,7 @@ impl SumLines<'_> {
             mode: None,
             digests: &read.digests,
         };
-        self.writer.item(&mut line, &item).map_err(|error| format!("write: {error}"))?;
+        lock(&self.writer).item(&mut line, &item).map_err(|error| format!("write: {error}"))?;
         Ok(line)
     }
 }

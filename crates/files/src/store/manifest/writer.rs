@@ -71,6 +71,8 @@ pub struct Writer {
     base64: bool,
     nameless: bool,
     raw: bool,
+    /// The directory of the last file, with a slash at its end. [`ListFormat::Mtree`] has listed it.
+    directory: Vec<u8>,
 }
 
 impl Writer {
@@ -112,6 +114,7 @@ impl Writer {
             base64: false,
             nameless: false,
             raw: false,
+            directory: Vec::new(),
         })
     }
 
@@ -187,11 +190,11 @@ impl Writer {
         }
     }
 
-    /// Appends the line or lines of a file.
+    /// Appends the line or lines of a file, to be written behind those of the files before.
     ///
     /// # Panics
     /// If `item` does not have one digest for each of the writer's.
-    pub fn item(&self, out: &mut Vec<u8>, item: &Item) -> Result<(), Unwritable> {
+    pub fn item(&mut self, out: &mut Vec<u8>, item: &Item) -> Result<(), Unwritable> {
         assert_eq!(item.digests.len(), self.names.len(), "one digest for each of the writer's");
         let fits = match self.format {
             ListFormat::Gnu | ListFormat::Bsd | ListFormat::S3 | ListFormat::Json => Ok(()),
@@ -306,15 +309,19 @@ impl Writer {
         out.push(if self.zero { 0 } else { b'\n' });
     }
 
-    fn mtree(&self, out: &mut Vec<u8>, item: &Item) {
+    fn mtree(&mut self, out: &mut Vec<u8>, item: &Item) {
         // A name with a slash is one below the root, wherever in the list it stands.
         let name = item.name.strip_prefix(b"./").unwrap_or(item.name);
         // The mtree of NetBSD wants the directories of each file before it, and takes them twice.
-        for (place, _) in name.iter().enumerate().filter(|(_, byte)| **byte == b'/') {
+        let listed = name.iter().zip(&self.directory).take_while(|(byte, last)| byte == last).count();
+        for (place, _) in name.iter().enumerate().skip(listed).filter(|(_, byte)| **byte == b'/') {
             out.extend_from_slice(b"./");
             escape::octal(out, &name[..place]);
             out.extend_from_slice(b" type=dir\n");
         }
+        let end = name.iter().rposition(|byte| *byte == b'/').map_or(0, |slash| slash + 1);
+        self.directory.clear();
+        self.directory.extend_from_slice(&name[..end]);
         out.extend_from_slice(b"./");
         escape::octal(out, name);
         out.extend_from_slice(b" type=file");
@@ -430,7 +437,7 @@ mod tests {
         names.iter().map(|name| Digest::find(name).unwrap()).collect()
     }
 
-    fn written(writer: &Writer, names: &[&str], name: &[u8]) -> Result<Vec<u8>, Unwritable> {
+    fn written(mut writer: Writer, names: &[&str], name: &[u8]) -> Result<Vec<u8>, Unwritable> {
         let outputs: Vec<Output> = digests(names).iter().map(|digest| digest.hash(b"abc").unwrap()).collect();
         let modified = Some(Timestamp { seconds: 1, nanoseconds: 5 });
         let item = Item { name, size: 3, modified, mode: Some(0o100_644), digests: &outputs };
@@ -442,7 +449,7 @@ mod tests {
 
     fn text(format: ListFormat, names: &[&str], name: &[u8]) -> Result<String, Unwritable> {
         let writer = Writer::new(format, &digests(names))?;
-        written(&writer, names, name).map(|bytes| bytes.escape_ascii().to_string())
+        written(writer, names, name).map(|bytes| bytes.escape_ascii().to_string())
     }
 
     const MD5: &str = "900150983cd24fb0d6963f7d28e17f72";
@@ -496,12 +503,37 @@ mod tests {
     }
 
     #[test]
+    fn directories_are_listed_where_they_change_in_mtree() {
+        let mut writer = Writer::new(ListFormat::Mtree, &digests(&["md5"])).unwrap();
+        let outputs = [digests(&["md5"])[0].hash(b"abc").unwrap()];
+        let mut directories = |name: &[u8]| {
+            let mut out = Vec::new();
+            let item = Item { name, size: 3, modified: None, mode: None, digests: &outputs };
+            let _ = writer.item(&mut out, &item);
+            String::from_utf8(out).unwrap().matches("type=dir").count()
+        };
+        for (name, new) in [
+            (&b"a/b/c"[..], 2),
+            (b"a/b/d", 0),
+            (b"./a/b/e/f", 1),
+            (b"../x", 0),
+            (b"a/b/e/g", 0),
+            (b"a/bc/d", 1),
+            (b"a/b", 0),
+            (b"x", 0),
+            (b"a/b/c", 2),
+        ] {
+            assert_eq!(directories(name), new, "{}", name.escape_ascii());
+        }
+    }
+
+    #[test]
     fn names_with_newlines_are_escaped_or_refused() {
         let name = b"a\nb";
         assert_eq!(text(ListFormat::Gnu, &["md5"], name).unwrap(), format!(r"\\{MD5}  a\\nb\n"));
         assert_eq!(text(ListFormat::Bsd, &["md5"], name).unwrap(), format!(r"\\MD5 (a\\nb) = {MD5}\n"));
         let zero = Writer::new(ListFormat::Gnu, &digests(&["md5"])).unwrap().zero(true);
-        assert_eq!(written(&zero, &["md5"], name).unwrap(), format!("{MD5}  a\nb\0").as_bytes());
+        assert_eq!(written(zero, &["md5"], name).unwrap(), format!("{MD5}  a\nb\0").as_bytes());
         assert!(matches!(text(ListFormat::Sfv, &["crc32"], name), Err(Unwritable::Name { .. })));
         assert!(matches!(text(ListFormat::Hashdeep, &["md5"], name), Err(Unwritable::Name { .. })));
     }
@@ -522,8 +554,7 @@ mod tests {
         // The longest name that is read begins with `./`.
         let long = [b'n'; MAX_NAME - 1];
         assert!(matches!(text(ListFormat::Mtree, &["md5"], &long), Err(Unwritable::Name { .. })));
-        let list =
-            written(&Writer::new(ListFormat::Mtree, &digests(&["md5"])).unwrap(), &["md5"], &long[1..]);
+        let list = written(Writer::new(ListFormat::Mtree, &digests(&["md5"])).unwrap(), &["md5"], &long[1..]);
         let mut reader = Reader::new(&list.as_ref().unwrap()[..], &ListOptions::default()).unwrap();
         let lines: Vec<Line> = std::iter::from_fn(|| reader.line().unwrap()).collect();
         assert!(matches!(&lines[1], Line::File(listed) if listed.name.len() == MAX_NAME), "{lines:?}");

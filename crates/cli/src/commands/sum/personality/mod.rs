@@ -7,6 +7,7 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::process::ExitCode;
+use std::sync::Mutex;
 
 use verisum::digest::cksum::Checksum;
 use verisum::files::Plan;
@@ -172,6 +173,7 @@ impl Personality {
             .little_endian(options.little_endian)
             .nameless(options.no_names)
             .raw(options.raw);
+        let writer = Mutex::new(writer);
         let threads = options.threads.unwrap_or_else(sizes::usable_cores);
         let report = PlaceReport::new(output).called(self.name);
         let lines =
