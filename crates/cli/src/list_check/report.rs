@@ -517,7 +517,9 @@ impl<'a, 'o> CheckReport<'a, 'o> {
         }
         let what = match bad {
             Bad::TooLong if too_long => format!("line is {bad}"),
-            Bad::UnknownDigest(_) | Bad::NoValue { .. } if self.is_own() => names::plain(&bad.to_string()),
+            Bad::UnknownDigest(_) | Bad::NoValue { .. } | Bad::LongName if self.is_own() => {
+                names::plain(&bad.to_string())
+            }
             Bad::Untagged(tag) => format!("improperly formatted {tag} checksum line"),
             _ => {
                 let tag = self.options.algorithm.as_deref().map(|id| format!("{} ", manifest::tag(id)));

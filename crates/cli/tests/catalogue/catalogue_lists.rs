@@ -145,9 +145,11 @@ fn what_a_list_says_is_not_overwritten_by_what_is_there() {
     fs::create_dir(root.join("sub")).unwrap();
     std::os::unix::fs::symlink("sub", root.join("inner")).unwrap();
     std::os::unix::fs::symlink("/etc", root.join("out")).unwrap();
+    let long = format!("#mtree\n./{} md5digest=d41d8cd98f00b204e9800998ecf8427e\n", "n".repeat(4100));
     // What cannot be taken is named by its line, and nothing is taken.
     for (text, line, what) in [
         ("# a comment\nno list\n", 2, "improperly formatted"),
+        (&long, 2, "improperly formatted: a name of more than 4095 bytes"),
         ("d41d8cd98f00b204e9800998ecf8427e  ../x\n", 1, "the name leads out of its directory"),
         ("d41d8cd98f00b204e9800998ecf8427e  ok\nMD5 (x) = 00\n", 2, "its MD5 is not 32 hexadecimal digits"),
         ("d41d8cd98f00b204e9800998ecf8427e  /etc/x\n", 1, "it is in no tree of the catalogue"),

@@ -602,6 +602,16 @@ fn what_was_not_verified_is_no_success() {
 }
 
 #[test]
+fn a_line_with_a_name_that_is_too_long_says_so() {
+    let tree = folder(&[b"a"]);
+    let list = format!("#mtree\na md5={ABC}\n./{} md5={ABC}\n", "n".repeat(4100));
+    std::fs::write(tree.path().join("list"), list).unwrap();
+    let ended = check(tree.path(), &["-w", "list"]);
+    let said = "verisum: list: 3: improperly formatted: a name of more than 4095 bytes\n";
+    assert!(ended.code == Some(0) && text(&ended.err).starts_with(said), "{}", text(&ended.err));
+}
+
+#[test]
 fn entries_without_a_digest_are_compared_by_what_can_be_seen() {
     let tree = folder(&[b"a", b"sub/b", b"c"]);
     std::os::unix::fs::symlink("a", tree.path().join("link")).unwrap();

@@ -7,6 +7,7 @@ use std::path::{Component, Path, PathBuf};
 
 use verisum_digest::{Digest, DigestError, Output, part_count, part_digest};
 
+use super::mtree::MAX_NAME;
 use crate::{Kind, Timestamp};
 
 /// A file that a manifest names.
@@ -167,6 +168,9 @@ pub enum Bad {
     /// It is not one of `b3sum -c`, which says this.
     #[error("{0}")]
     Refused(&'static str),
+    /// Its name with the directories is longer than that of any file.
+    #[error("improperly formatted: a name of more than {MAX_NAME} bytes")]
+    LongName,
     /// It is longer than [`super::MAX_LINE`].
     #[error("longer than {} bytes", super::MAX_LINE)]
     TooLong,

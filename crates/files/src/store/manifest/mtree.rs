@@ -129,12 +129,12 @@ impl Mtree {
         let name = unvis(text).filter(|name| !name.is_empty()).ok_or(Bad::Malformed)?;
         // A name with a slash begins at the root of the tree, and leads into no directory.
         if name.contains(&b'/') {
-            listed.name = Some(name).filter(|name| name.len() <= MAX_NAME).ok_or(Bad::Malformed)?;
+            listed.name = Some(name).filter(|name| name.len() <= MAX_NAME).ok_or(Bad::LongName)?;
             return Ok(listed);
         }
         if self.beyond > 0 || self.directory.len() + name.len() > MAX_NAME {
             self.beyond += u64::from(listed.kind == Some(Kind::Directory));
-            return Err(Bad::Malformed);
+            return Err(Bad::LongName);
         }
         listed.name = [&self.directory[..], &name].concat();
         if listed.kind == Some(Kind::Directory) {
@@ -291,11 +291,11 @@ mod tests {
             assert_eq!(parse(format!("{step} type=dir")), Ok(Some(depth * 1001 + 1000)));
         }
         assert_eq!(parse(format!("{} size=1", "f".repeat(most))), Ok(Some(MAX_NAME)));
-        assert_eq!(parse(format!("{} size=1", "f".repeat(most + 1))), Err(Bad::Malformed));
+        assert_eq!(parse(format!("{} size=1", "f".repeat(most + 1))), Err(Bad::LongName));
         // What is in a directory that is too deep is so too, and the way back is as long.
         for _ in 0..3 {
-            assert_eq!(parse(format!("{step} type=dir")), Err(Bad::Malformed));
-            assert_eq!(parse("f size=1".to_string()), Err(Bad::Malformed));
+            assert_eq!(parse(format!("{step} type=dir")), Err(Bad::LongName));
+            assert_eq!(parse("f size=1".to_string()), Err(Bad::LongName));
         }
         for _ in 0..3 {
             assert_eq!(parse("..".to_string()), Ok(None));
@@ -311,7 +311,7 @@ mod tests {
             for (length, is_sound) in [(MAX_NAME, true), (MAX_NAME + 1, false), (100_000, false)] {
                 let name = format!("{start}{}", "f".repeat(length - start.len()));
                 let listed = Mtree::default().parse(format!("{name} size=1").as_bytes());
-                let expected = if is_sound { Ok(Some(length)) } else { Err(Bad::Malformed) };
+                let expected = if is_sound { Ok(Some(length)) } else { Err(Bad::LongName) };
                 assert_eq!(listed.map(|listed| listed.map(|listed| listed.name.len())), expected, "{start}");
             }
         }
