@@ -7,6 +7,7 @@ use rustix::fs::{AtFlags, CWD, StatxAttributes, StatxFlags};
 use rustix::io::Errno;
 
 use crate::replace::folder_of;
+use crate::walk::trusted::OF_ANOTHER;
 
 /// What was being done when a file failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -140,6 +141,11 @@ impl FileError {
     /// Whether the storage failed, or the file system found its own checksum wrong.
     pub fn is_storage_failure(&self) -> bool {
         self.errno().is_some_and(says_storage_failed)
+    }
+
+    /// Whether a link of another user leads there, which only [`Roots::Plain`](crate::Roots::Plain) follows.
+    pub fn is_behind_link(&self) -> bool {
+        matches!(self, FileError::Io { source, .. } if source.to_string() == OF_ANOTHER)
     }
 
     /// The system's error, if it was one.

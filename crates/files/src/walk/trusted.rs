@@ -20,7 +20,7 @@ use crate::replace::{MOST_LINKS, is_trusted};
 use crate::{FileError, Operation, Stat};
 
 /// Why a folder is not opened.
-const OF_ANOTHER: &str = "a link of another user leads there";
+pub(crate) const OF_ANOTHER: &str = "a link of another user leads there";
 
 /// Opens a folder. The links on the way, and the folder's own name, may be root's and our own.
 pub(crate) fn folder(path: &Path) -> io::Result<OwnedFd> {

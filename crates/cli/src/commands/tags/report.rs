@@ -82,6 +82,7 @@ impl<'a> TagReporter<'a> {
                 true => {
                     " (as for all files of this file system; with --catalog their records are kept apart)"
                 }
+                false if error.is_behind_link() => " (--follow-links follows it)",
                 false => "",
             };
             ui::say(PROGRAM, &format!("{}{all}", failure::tree_message(error)));
