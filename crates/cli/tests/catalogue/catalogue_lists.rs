@@ -382,11 +382,8 @@ fn the_index_of_a_whole_tree_is_imported() {
     fs::remove_file(root.join(".chkbit-db")).unwrap();
     let ended = verisum(["adopt", "--indexes", root.to_str().unwrap()]);
     assert_eq!(ended.code, Some(3));
-    assert!(
-        ended.stderr.ends_with("verisum: no index of chkbit or bitrot is below DIR\n"),
-        "{}",
-        ended.stderr
-    );
+    let said = "verisum: no .chkbit, .chkbit-db or .bitrot.db is below DIR (--from takes an index of another name)\n";
+    assert!(ended.stderr.ends_with(said), "{}", ended.stderr);
 }
 
 /// The index that chkbit 6 writes for a tree with these files: directory, name and content.

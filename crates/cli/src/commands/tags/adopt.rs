@@ -113,7 +113,10 @@ pub(crate) fn run(arguments: AdoptArgs, output: &mut Output) -> Result<Exit, Fai
             Ok(Exit::Mismatch)
         }
         None if arguments.indexes && indexes.load(Ordering::Relaxed) == 0 => {
-            ui::say(PROGRAM, "no index of chkbit or bitrot is below DIR");
+            ui::say(
+                PROGRAM,
+                "no .chkbit, .chkbit-db or .bitrot.db is below DIR (--from takes an index of another name)",
+            );
             Ok(exit.max(Exit::Unchecked))
         }
         _ => Ok(exit),
