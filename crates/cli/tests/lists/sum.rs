@@ -298,7 +298,8 @@ fn failures_are_lines_and_a_code_and_the_rest_is_done() {
     );
     assert_eq!(ended.out().lines().count(), 2);
     verisum(["sum", "-a", "sha265"]).failed(2, "verisum: unknown digest: sha265 (did you mean sha256?)");
-    verisum(["sum", "--format", "sfv"]).failed(2, "verisum: the sfv format has no place for sha256");
+    verisum(["sum", "--format", "sfv"])
+        .failed(2, "verisum: the sfv format has no place for sha256 (only -a crc32 fits)");
     verisum(["sum", "--limit", "fast"]).failed(
         2,
         "verisum: --limit: fast: must be a number of bytes a second and its unit, as 200MB/s or 64MiB/s",

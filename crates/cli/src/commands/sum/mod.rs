@@ -11,9 +11,8 @@ use std::sync::Mutex;
 
 use clap::{Args, ValueHint};
 use verisum::digest::Digest;
-use verisum::files::Plan;
 use verisum::files::place::{FileRequest, Files, LocalPlace, Place};
-use verisum::files::store::manifest::{ListFormat, Writer};
+use verisum::files::store::manifest::{ListFormat, Unwritable, Writer};
 use verisum::files::{Plan, lock};
 
 use crate::ui::PROGRAM;
@@ -146,7 +145,10 @@ pub(crate) fn run(arguments: SumArgs, output: &mut Output) -> Result<Exit, Failu
             "--relative: --files0-from names no directory of this machine".to_string(),
         ));
     }
-    let writer = Writer::new(format, &found).map_err(|error| Failure::Usage(error.to_string()))?;
+    let writer = Writer::new(format, &found).map_err(|error| {
+        let is_sfv = matches!(error, Unwritable::Digest { format: ListFormat::Sfv, .. });
+        Failure::Usage(format!("{error}{}", if is_sfv { " (only -a crc32 fits)" } else { "" }))
+    })?;
     // Values of the configuration hold where they fit.
     let is_lines = format.traits().is_lines;
     let (zero, base64) = (arguments.zero && is_lines, arguments.base64 && is_lines);
