@@ -139,13 +139,19 @@ fn what_nobody_could_read_is_told_by_the_next_scrub() {
     change_and_restore_time(&rotten.path("tree/a"), "good");
     fs::write(rotten.path("tree/gone"), "gone").unwrap();
     let scrub = |output: Stdio| {
-        let mut command = rotten.command("scrub -q --catalog catalog tree");
+        let mut command = rotten.command("scrub -q --catalog catalog --prometheus figures tree");
         Ended::of(command.stdout(output).output().unwrap())
     };
+    let exit_code = || {
+        let figures = fs::read_to_string(rotten.path("figures")).unwrap();
+        figures.lines().find(|line| line.starts_with("verisum_scrub_exit_code{")).unwrap().to_string()
+    };
     scrub(Stdio::piped());
+    assert!(exit_code().ends_with(" 0"), "{}", exit_code());
     fs::remove_file(rotten.path("tree/gone")).unwrap();
     let full = File::options().write(true).open("/dev/full").unwrap();
     assert_eq!(scrub(Stdio::from(full)).code, Some(3));
+    assert!(exit_code().ends_with(" 3"), "{}", exit_code());
     let status = Ended::of(rotten.command("catalog status --nagios --catalog catalog").output().unwrap());
     assert_eq!(status.code, Some(1), "{status:?}");
     assert!(status.out().contains("failed: standard output: write: "), "{status:?}");

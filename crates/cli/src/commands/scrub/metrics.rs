@@ -140,7 +140,7 @@ fn attempt(is_up: bool, failed: &[(&Path, &Reason)], now: Moment) -> String {
 pub(crate) fn prometheus(
     (summaries, known): (&Summaries, &KnownTroubles),
     remedies: &[(PathBuf, Option<Remedy>)],
-    failing: Failing,
+    (failing, untold): (Failing, Exit),
     now: Moment,
 ) -> String {
     let failed: Vec<(&Path, &Reason)> = summaries
@@ -177,11 +177,12 @@ pub(crate) fn prometheus(
     let help = "What a run of this directory alone would end with.";
     figure(&mut text, "verisum_scrub_exit_code", help, |text, name| {
         for (root, summary) in done() {
-            let code = super::run::exit(summary, failing).code();
+            let code = super::run::exit(summary, failing).then(untold).code();
             let _ = writeln!(text, "{name}{{root=\"{}\"}} {code}", label(root));
         }
         for (root, troubles) in &not_scrubbed {
-            let code = if corrupt(troubles) > 0 { Exit::Mismatch } else { Exit::Unchecked }.code();
+            let code =
+                if corrupt(troubles) > 0 { Exit::Mismatch } else { Exit::Unchecked }.then(untold).code();
             let _ = writeln!(text, "{name}{{root=\"{}\"}} {code}", label(root));
         }
     });

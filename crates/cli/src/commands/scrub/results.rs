@@ -102,12 +102,12 @@ impl ScrubResultArgs {
         self.prometheus.as_ref().map_or(Ok(()), |path| refuse_own(catalog.path(), path))
     }
 
-    /// Tells monitoring of the runs, and says how they ended.
+    /// Tells monitoring of the runs, and says how they ended: as what was found, `untold` if that could not be printed.
     pub(crate) fn tell(
         &self,
         (summaries, known): (&metrics::Summaries, &metrics::KnownTroubles),
         remedies: &dyn Fn() -> Result<Vec<(PathBuf, Option<Remedy>)>, Failure>,
-        mut worst: Exit,
+        (mut worst, untold): (Exit, Exit),
         options: &ScrubOptions,
         output: &mut Output,
     ) -> Result<Exit, Failure> {
@@ -116,7 +116,12 @@ impl ScrubResultArgs {
             && let Err(failure) = remedies().and_then(|remedies| {
                 metrics::write(
                     path,
-                    &metrics::prometheus((summaries, known), &remedies, self.failing(), options.now.into()),
+                    &metrics::prometheus(
+                        (summaries, known),
+                        &remedies,
+                        (self.failing(), untold),
+                        options.now.into(),
+                    ),
                 )
             })
         {

@@ -224,10 +224,11 @@ fn scrub_all(arguments: &ScrubArgs, output: &mut Output) -> Result<Exit, Failure
     };
     let worst = if is_interrupted { Exit::Interrupted } else { found };
     // Monitoring is told what was found, whether or not that could be printed.
+    let untold = printed.as_ref().and(alarmed.as_ref()).map_or_else(Failure::exit, |()| Exit::Clean);
     let told = arguments.results.tell(
         (&summaries, &known),
         &|| remedies(arguments, &catalog, &summaries, options.excludes.as_deref()),
-        worst,
+        (worst, untold),
         &options,
         output,
     );
