@@ -205,5 +205,6 @@ fn bad_file(list: Option<(&Path, &Path)>, path: PathBuf, listed: &Listed, outcom
         copy: None,
         parity: None,
         mend,
+        accept: None,
     }
 }

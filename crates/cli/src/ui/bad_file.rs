@@ -43,6 +43,8 @@ pub(crate) struct BadFile {
     pub(crate) parity: Option<PathBuf>,
     /// What mends it.
     pub(crate) mend: BadFileRepair,
+    /// What records that it is gone, if it is missing.
+    pub(crate) accept: Option<String>,
 }
 
 /// A command that mends a file, without the place to mend it from.
@@ -175,6 +177,9 @@ impl BadFile {
         }
         for line in remedy {
             let _ = writeln!(text, "  {line}");
+        }
+        if let Some(accept) = &self.accept {
+            let _ = writeln!(text, "  if it was deleted on purpose: {accept}");
         }
         text
     }
@@ -412,6 +417,7 @@ pub(crate) fn of_file(
                 command.map_or(BadFileRepair::Nothing, BadFileRepair::File)
             }
         },
+        accept: (state == State::MISSING).then(|| commands.accept(&file.path)),
         copy,
         parity,
         path: file.path.clone(),

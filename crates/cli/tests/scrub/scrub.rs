@@ -115,6 +115,16 @@ fn a_directory_that_is_gone_leaves_its_files_missing() {
     expect(&tree.scrub(&[]), 0, &[("missing", &tree.path("below/deep"))]);
     let ended = tree.scrub(&["--archive"]);
     assert_eq!((ended.code, ended.out().contains("missing since earlier 1")), (Some(1), true));
+    // Restored or forgotten, as somebody may have deleted it.
+    for words in [&["--archive"][..], &["--missing", "fail"]] {
+        let said = tree.scrub(words).stderr;
+        let file = tree.path("below/deep");
+        let hints = ["mend it from a copy: verisum repair ", "if it was deleted on purpose: verisum accept "];
+        for hint in hints {
+            let line = said.lines().find(|line| line.contains(hint)).unwrap_or_else(|| panic!("{said}"));
+            assert!(line.contains(&file.display().to_string()), "{line}");
+        }
+    }
     let ended = tree.scrub(&["--archive", "--nagios"]);
     assert!(ended.out().contains(", 1 missing, archive | "), "{}", ended.out());
     // Each run names it.

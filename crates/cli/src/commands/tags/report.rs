@@ -207,6 +207,7 @@ fn bad_file(finding: &TagFinding, record: &Record, (roots, catalog): (&[PathBuf]
         digest: Some(record.digest),
         copy: None,
         parity: None,
+        accept: None,
         mend: match directory.and_then(|directory| Some((directory, path.strip_prefix(directory).ok()?))) {
             Some((directory, below)) => {
                 let mut command = match catalog.filter(|_| finding.is_apart) {
