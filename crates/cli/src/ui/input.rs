@@ -190,7 +190,7 @@ pub(crate) fn open(input: &Input, settings: &HashSettings) -> Result<Opened, Fai
         for layer in image.layers() {
             for warning in &layer.warnings {
                 let name = names::quoted(&layer.name);
-                ui::say(settings.program, &format!("{name}: warning: {}", names::plain(warning)));
+                ui::say(settings.program, &format!("{name}: WARNING: {}", names::plain(warning)));
             }
         }
     }
@@ -336,7 +336,7 @@ impl HashSettings {
 /// Says on standard error that an image was written to meanwhile.
 pub(crate) fn warn_modified(input: &Input) {
     let name = names::quoted(input.path().as_os_str());
-    let warning = "warning: it was written to while it was read: the value may fit no state of it";
+    let warning = "WARNING: it was written to while it was read: the value may fit no state of it";
     ui::say(PROGRAM, &format!("{name}: {warning}"));
 }
 

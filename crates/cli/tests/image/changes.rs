@@ -68,7 +68,7 @@ fn a_file_that_is_written_to_gets_a_warning() {
     let ended = go_on(child);
     assert_eq!(ended.code, Some(0));
     assert_eq!(ended.out().lines().count(), 1);
-    let warning = "warning: it was written to while it was read: the value may fit no state of it";
+    let warning = "WARNING: it was written to while it was read: the value may fit no state of it";
     assert_eq!(ended.stderr, format!("verisum: {}: {warning}\n", path.display()));
 }
 

@@ -282,7 +282,7 @@ fn references_snapshots_and_doubts_are_said() {
     let packed = name("packed");
     for (program, ended) in [("verisum", image_sum([&packed])), ("blksum", blksum([&packed]))] {
         let said = ["it was not closed cleanly", "it is marked as corrupt"]
-            .map(|what| format!("{program}: {packed}: warning: {what}\n"));
+            .map(|what| format!("{program}: {packed}: WARNING: {what}\n"));
         assert_eq!((ended.code, &ended.stderr), (Some(0), &said.concat()));
         assert_eq!(values(ended.out()), [wanted]);
     }

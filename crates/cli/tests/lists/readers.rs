@@ -135,14 +135,17 @@ fn what_is_skipped_is_counted_and_said() {
         let ended = all(&folder, "list");
         assert_eq!(codes(&ended), [0; 4], "{ended:?}");
         for ended in ended {
-            assert!(ended.stderr.contains("1 skipped comment looks like the line of a file\n"), "{ended:?}");
+            assert!(
+                ended.stderr.contains(": WARNING: 1 skipped comment looks like the line of a file\n"),
+                "{ended:?}"
+            );
         }
     }
     write(&folder, "list", &format!("GOST (a) = {}\n{b}", "0".repeat(64)));
     let ended = all(&folder, "list");
     assert_eq!(codes(&ended), [3; 4], "{ended:?}");
     for ended in &ended {
-        assert!(ended.stderr.contains("1 line has an unknown digest: GOST\n"), "{ended:?}");
+        assert!(ended.stderr.contains(": WARNING: 1 line has an unknown digest: GOST\n"), "{ended:?}");
     }
     assert_eq!(ended[1].out(), "0 recorded, 1 known already\n");
     // A list of nothing is no success.

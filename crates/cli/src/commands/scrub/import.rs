@@ -214,7 +214,8 @@ impl ImportedList<'_> {
         }
         let skipped = &imported.skipped;
         let unproven = unproven.map(|unproven| unproven.to_string());
-        for said in skipped.doubt().into_iter().chain(skipped.without_digest()).chain(unproven) {
+        let warnings = skipped.doubt().into_iter().chain(skipped.without_digest());
+        for said in warnings.map(|what| format!("WARNING: {what}")).chain(unproven) {
             ui::say(PROGRAM, &format!("{name}: {}", names::plain(&said)));
         }
         if absent + skipped.unknown_digests > 0 {
@@ -271,7 +272,7 @@ fn recorded(file: &Path, is_database: bool, base: &Path) -> Result<Vec<ChkbitFil
     if skipped > 0 {
         let path = names::quoted(file.as_os_str());
         let entries = if skipped == 1 { "1 entry".to_string() } else { format!("{skipped} entries") };
-        ui::say(PROGRAM, &format!("{path}: warning: {entries} with unknown digests, or invalid"));
+        ui::say(PROGRAM, &format!("{path}: WARNING: {entries} with unknown digests, or invalid"));
     }
     Ok(files)
 }

@@ -242,7 +242,7 @@ fn warn_of_skipped(path: &Path, skipped: u64) {
 }
 
 fn warn(path: &Path, what: &str) {
-    ui::say(PROGRAM, &format!("{}: warning: {what}", names::quoted(path.as_os_str())));
+    ui::say(PROGRAM, &format!("{}: WARNING: {what}", names::quoted(path.as_os_str())));
 }
 
 fn not_an_index(path: &Path, error: IndexError) -> FileError {
