@@ -1,4 +1,4 @@
-//! Links the programs with the static form of the compiler's support library.
+//! Links the programs: with the static form of the compiler's support library, and for tests at a fixed address.
 //!
 //! Rust asks for `libgcc_s.so.1`, only to be able to unwind after a panic. Loading it is a tenth of a
 //! millisecond of every start: a tenth of the whole. A linker script of that name, found first, puts the
@@ -14,6 +14,10 @@ fn main() {
     if target("OS") == "linux" {
         // It is sent over networks: nobody reads its symbols.
         println!("cargo::rustc-link-arg-bin=verisum-serve=-s");
+    }
+    // Tests start the program 14,000 times, and a third of a start would go into moving it to its address.
+    if env::var("PROFILE").as_deref() == Ok("debug") {
+        println!("cargo::rustc-link-arg-bins=-no-pie");
     }
     let native = env::var("HOST") == env::var("TARGET");
     if target("OS") != "linux" || target("ENV") != "gnu" || !native || !has_static_library() {
