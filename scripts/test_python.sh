@@ -10,10 +10,21 @@ cd "$ROOT"
 env=target/python-env
 python=$env/bin/python
 
+# install REQUIREMENTS: with uv, in half of pip's time. Where that cannot reach the registry as pip does, with pip.
+install() {
+    "$env/bin/uv" pip install --quiet --python "$python" -r "$1" ||
+        "$python" -m pip install --quiet --disable-pip-version-check --no-compile -r "$1"
+}
+
+# Modules are compiled when they are used: most never are. A cache would land beside the sources.
+unset PYTHONDONTWRITEBYTECODE
+export PYTHONPYCACHEPREFIX=$ROOT/$env/cache
+
 rm -rf "$env"
 python3 -m venv "$env"
-"$python" -m pip install --quiet --disable-pip-version-check -r python/tests/requirements.txt
-"$python" -m pip install --quiet --disable-pip-version-check -r python/tests/requirements-engines.txt ||
+"$python" -m pip install --quiet --disable-pip-version-check --no-compile "$(grep '^uv==' python/tests/requirements.txt)"
+install python/tests/requirements.txt
+install python/tests/requirements-engines.txt ||
     warn "ray and pyspark cannot be installed: their examples are NOT TESTED"
 # The profile of the other tests: most of it is built already, and it checks arithmetic.
 VERISUM_WHEEL_PROFILE=dev "$python" -m pip install --quiet --disable-pip-version-check --no-deps ./python
@@ -27,5 +38,4 @@ if [ -n "$free" ]; then
 else
     warn "there is no Python without the GIL here (python3.14t or newer): the package is NOT TESTED with one"
 fi
-# A cache would land beside the sources.
 exec "$python" -m pytest -q -p no:cacheprovider python/tests "$@"
