@@ -98,16 +98,17 @@ def compress(chaining_value, words, counter, length, flags):
 def mix(state, a, b, c, d, x, y):
     """The quarter round G, on four words of the state and two of the message."""
     va, vb, vc, vd = state[a], state[b], state[c], state[d]
+    # Rotations to the right; as a function they would take half of the time of all vectors.
     va = (va + vb + x) & MASK
-    vd = rotate_right(vd ^ va, 16)
+    vd ^= va
+    vd = vd >> 16 | (vd << 16 & MASK)
     vc = (vc + vd) & MASK
-    vb = rotate_right(vb ^ vc, 12)
+    vb ^= vc
+    vb = vb >> 12 | (vb << 20 & MASK)
     va = (va + vb + y) & MASK
-    vd = rotate_right(vd ^ va, 8)
+    vd ^= va
+    vd = vd >> 8 | (vd << 24 & MASK)
     vc = (vc + vd) & MASK
-    vb = rotate_right(vb ^ vc, 7)
+    vb ^= vc
+    vb = vb >> 7 | (vb << 25 & MASK)
     state[a], state[b], state[c], state[d] = va, vb, vc, vd
-
-
-def rotate_right(word, bits):
-    return (word >> bits | word << (32 - bits)) & MASK
