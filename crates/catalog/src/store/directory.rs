@@ -30,10 +30,13 @@ impl Catalog {
             let why = io::Error::new(io::ErrorKind::InvalidInput, format!("{name} verifies nothing"));
             return Err(CatalogError::io(self.path(), "write", why));
         }
-        let sql = "INSERT INTO algorithm(name) VALUES (?1) ON CONFLICT DO NOTHING";
+        let find = "SELECT id FROM algorithm WHERE name = ?1";
+        if let Some(number) = self.row(find, [name], |row| row.get(0))? {
+            return Ok(number);
+        }
+        let sql = "INSERT INTO algorithm(name) VALUES (?1)";
         self.connection.execute(sql, [name]).map_err(self.failed("write"))?;
-        let sql = "SELECT id FROM algorithm WHERE name = ?1";
-        self.connection.query_row(sql, [name], |row| row.get(0)).map_err(self.failed("read"))
+        Ok(self.connection.last_insert_rowid())
     }
 
     /// All algorithms that have a number.
