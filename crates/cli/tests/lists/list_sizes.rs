@@ -3,8 +3,9 @@
 use crate::common;
 
 use std::fs;
+use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
-use std::process::Command;
+use std::process::{Child, ChildStdout, Command, Stdio};
 
 use common::{Ended, VERISUM, command};
 use verisum::files::store::manifest::ListFormat;
@@ -13,14 +14,56 @@ use verisum_testkit::require_python;
 /// MiB of memory that a run may take for any list here; the longest has 4.
 const MEMORY: u64 = 160;
 
-/// Runs a program, and prints the most KiB of memory that it took and how many bytes it wrote.
+/// Runs programs, and prints of each the most KiB of memory that it took, how many bytes it wrote and its exit code. A
+/// line tells a folder and the words of a command, each with a tab behind it.
 const MEASURE: &str = "
-import resource, subprocess, sys
-run = subprocess.Popen(sys.argv[1:], stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-written = sum(map(len, iter(lambda: run.stdout.read(65536), b'')))
-code = run.wait()
-print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss, written, code)
+import os, subprocess, sys
+for line in sys.stdin:
+    folder, *words = line.split('\\t')[:-1]
+    run = subprocess.Popen(words, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    written = sum(map(len, iter(lambda: run.stdout.read(65536), b'')))
+    _, status, usage = os.wait4(run.pid, 0)
+    run.returncode = os.waitstatus_to_exitcode(status)
+    run.stdout.close()
+    print(usage.ru_maxrss, written, run.returncode, flush=True)
 ";
+
+/// Measures programs: one interpreter for all, as to start one takes longer than most of what is measured.
+struct Meter {
+    python: Child,
+    told: BufReader<ChildStdout>,
+}
+
+impl Meter {
+    fn start(python: &Path) -> Meter {
+        let mut command = Command::new(python);
+        command.args(["-S", "-c", MEASURE]).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut python = command.spawn().unwrap();
+        let told = BufReader::new(python.stdout.take().unwrap());
+        Meter { python, told }
+    }
+
+    /// The most KiB of memory, the bytes written, and the exit code.
+    fn measure(&mut self, folder: &Path, arguments: &[String]) -> (u64, usize, i32) {
+        let mut line = format!("{}\t{VERISUM}\t", folder.display());
+        arguments.iter().for_each(|word| line.extend([word.as_str(), "\t"]));
+        line.push('\n');
+        self.python.stdin.as_mut().unwrap().write_all(line.as_bytes()).unwrap();
+        let mut text = String::new();
+        self.told.read_line(&mut text).unwrap();
+        let mut words = text.split_whitespace();
+        let mut next = || words.next().unwrap_or_else(|| panic!("{text}"));
+        (next().parse().unwrap(), next().parse().unwrap(), next().parse().unwrap())
+    }
+}
+
+impl Drop for Meter {
+    fn drop(&mut self) {
+        // It ends with its input.
+        drop(self.python.stdin.take());
+        let _ = self.python.wait();
+    }
+}
 
 const MD5: &str = "900150983cd24fb0d6963f7d28e17f72";
 
@@ -175,6 +218,7 @@ fn readers(list: &str) -> [Vec<String>; 3] {
 fn no_list_costs_more_than_its_length() {
     let Some(python) = require_python() else { return };
     let folder = tempfile::tempdir().unwrap();
+    let mut meter = Meter::start(&python);
     for format in ListFormat::ALL {
         for (what, body) in hostile(format) {
             let name = match format {
@@ -184,7 +228,7 @@ fn no_list_costs_more_than_its_length() {
             };
             fs::write(folder.path().join(name), [head(format), &body].concat()).unwrap();
             for reader in readers(name) {
-                assert_cost(&python, (folder.path(), name), &reader, &format!("{format}, {what}"));
+                assert_cost(&mut meter, (folder.path(), name), &reader, &format!("{format}, {what}"));
             }
         }
     }
@@ -194,10 +238,11 @@ fn no_list_costs_more_than_its_length() {
 fn no_index_costs_more_than_its_length() {
     let Some(python) = require_python() else { return };
     let folder = tempfile::tempdir().unwrap();
+    let mut meter = Meter::start(&python);
     for (what, name) in hostile_indexes(folder.path(), &python) {
         let [_, adopt, import] = readers(name);
         for reader in [adopt, import] {
-            assert_cost(&python, (&folder.path().join(what), name), &reader, what);
+            assert_cost(&mut meter, (&folder.path().join(what), name), &reader, what);
         }
     }
 }
@@ -207,6 +252,7 @@ fn no_index_costs_more_than_its_length() {
 fn bad_files_cost_no_more_than_their_lines() {
     let Some(python) = require_python() else { return };
     let folder = tempfile::tempdir().unwrap();
+    let mut meter = Meter::start(&python);
     let base = vec!["d".repeat(250); 14].join("/");
     let deep = folder.path().join(&base);
     fs::create_dir_all(&deep).unwrap();
@@ -219,7 +265,7 @@ fn bad_files_cost_no_more_than_their_lines() {
     let list: String = names.map(|name| line(ListFormat::Gnu, &name.to_string())).collect();
     fs::write(folder.path().join("list"), list).unwrap();
     let arguments = ["check", "--quiet", "-C", &base, "list"].map(String::from);
-    assert_cost(&python, (folder.path(), "list"), &arguments, "bad files");
+    assert_cost(&mut meter, (folder.path(), "list"), &arguments, "bad files");
 }
 
 /// Two files in each of a hundred directories, one in the other.
@@ -254,10 +300,10 @@ fn lists_are_in_proportion_to_the_names_in_them() {
 
 /// Runs the program over a list, and compares what it took with the list's length.
 #[track_caller]
-fn assert_cost(python: &Path, (folder, list): (&Path, &str), arguments: &[String], about: &str) {
+fn assert_cost(meter: &mut Meter, (folder, list): (&Path, &str), arguments: &[String], about: &str) {
     let text = fs::read(folder.join(list)).unwrap();
     let _ = fs::remove_file(folder.join("catalog.db"));
-    let (memory, written, code) = measured(python, folder, arguments);
+    let (memory, written, code) = meter.measure(folder, arguments);
     let length = text.len();
     let about = format!("{about}, {}: {memory} KiB, {written} bytes of {length}, {code}", arguments[0]);
     assert!(memory <= MEMORY << 10, "{about}");
@@ -265,14 +311,4 @@ fn assert_cost(python: &Path, (folder, list): (&Path, &str), arguments: &[String
     let lines = text.split(|&byte| byte == b'\n').count();
     assert!(written <= 8 * length + 200 * lines + (32 << 20), "{about}");
     assert!((0..=3).contains(&code), "{about}");
-}
-
-fn measured(python: &Path, folder: &Path, arguments: &[String]) -> (u64, usize, i32) {
-    let mut command = Command::new(python);
-    command.current_dir(folder).args(["-S", "-c", MEASURE, VERISUM]).args(arguments);
-    let output = command.output().unwrap();
-    let text = String::from_utf8(output.stdout).unwrap();
-    let mut words = text.split_whitespace();
-    let mut next = || words.next().unwrap_or_else(|| panic!("{text}"));
-    (next().parse().unwrap(), next().parse().unwrap(), next().parse().unwrap())
 }
