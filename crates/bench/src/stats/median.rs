@@ -55,21 +55,21 @@ pub fn outliers(values: &[f64]) -> usize {
 
 /// The median with its 95% interval, by the percentile bootstrap. The same samples always give the same.
 pub fn interval(samples: &[f64]) -> Interval {
-    let mut draw = Draw::default();
-    bootstrap(median(samples), || draw.median(samples))
+    let (mut draw, ranked) = (Draw::default(), Ranked::of(samples));
+    bootstrap(median(samples), || draw.median(&ranked))
 }
 
 /// The ratio of the medians of samples that were not taken in turns, first to second, with its 95%
 /// interval.
 pub fn ratio(first: &[f64], second: &[f64]) -> Interval {
-    let mut draw = Draw::default();
-    bootstrap(median(first) / median(second), || draw.median(first) / draw.median(second))
+    let (mut draw, [one, other]) = (Draw::default(), [first, second].map(Ranked::of));
+    bootstrap(median(first) / median(second), || draw.median(&one) / draw.median(&other))
 }
 
 /// The first median less the second, of samples that were not taken in turns, with its 95% interval.
 pub fn difference(first: &[f64], second: &[f64]) -> Interval {
-    let mut draw = Draw::default();
-    bootstrap(median(first) - median(second), || draw.median(first) - draw.median(second))
+    let (mut draw, [one, other]) = (Draw::default(), [first, second].map(Ranked::of));
+    bootstrap(median(first) - median(second), || draw.median(&one) - draw.median(&other))
 }
 
 fn bootstrap(found: f64, mut again: impl FnMut() -> f64) -> Interval {
@@ -78,10 +78,28 @@ fn bootstrap(found: f64, mut again: impl FnMut() -> f64) -> Interval {
     Interval { low: values[RESAMPLES / 40], median: found, high: values[RESAMPLES - 1 - RESAMPLES / 40] }
 }
 
+/// Samples in order, so that those which are drawn need not be sorted again and again.
+struct Ranked {
+    sorted: Vec<f64>,
+    /// The place of each sample in that order.
+    places: Vec<usize>,
+}
+
+impl Ranked {
+    fn of(samples: &[f64]) -> Ranked {
+        let mut order: Vec<usize> = (0..samples.len()).collect();
+        order.sort_by(|&a, &b| samples[a].total_cmp(&samples[b]));
+        let mut places = vec![0; samples.len()];
+        order.iter().enumerate().for_each(|(place, &sample)| places[sample] = place);
+        Ranked { sorted: order.into_iter().map(|sample| samples[sample]).collect(), places }
+    }
+}
+
 /// Draws samples with replacement; always the same.
 struct Draw {
     state: u64,
-    drawn: Vec<f64>,
+    /// How often each sample was drawn, in their order.
+    drawn: Vec<usize>,
 }
 
 impl Default for Draw {
@@ -92,19 +110,28 @@ impl Default for Draw {
 
 impl Draw {
     /// The median of as many samples, drawn again.
-    fn median(&mut self, samples: &[f64]) -> f64 {
-        let count = samples.len();
+    fn median(&mut self, samples: &Ranked) -> f64 {
+        let count = samples.sorted.len();
         self.drawn.clear();
+        self.drawn.resize(count, 0);
         for _ in 0..count {
             self.state =
                 self.state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            self.drawn.push(samples[((self.state >> 33) % count as u64) as usize]);
+            self.drawn[samples.places[((self.state >> 33) % count as u64) as usize]] += 1;
         }
-        let (below, &mut middle, _) = self.drawn.select_nth_unstable_by(count / 2, f64::total_cmp);
-        match count % 2 {
-            1 => middle,
-            _ => (below.iter().copied().fold(f64::NEG_INFINITY, f64::max) + middle) / 2.0,
+        let (mut seen, mut below) = (0, None);
+        for place in 0..count {
+            seen += self.drawn[place];
+            let value = samples.sorted[place];
+            if seen > count / 2 {
+                let below = below.filter(|_| count.is_multiple_of(2));
+                return below.map_or(value, |below: f64| (below + value) / 2.0);
+            }
+            if seen == count / 2 && self.drawn[place] > 0 {
+                below = Some(value);
+            }
         }
+        f64::NAN
     }
 }
 
@@ -117,6 +144,21 @@ mod tests {
         assert_eq!(median(&[3.0, 1.0, 2.0]), 2.0);
         assert_eq!(median(&[4.0, 1.0, 2.0, 3.0]), 2.5);
         assert!(median(&[]).is_nan());
+    }
+
+    #[test]
+    fn what_is_drawn_again_has_the_median_of_its_values() {
+        for count in 1..=12u64 {
+            // Not in order, and some twice.
+            let samples: Vec<f64> = (0..count).map(|at| (at * 7 % 5) as f64 + 0.25).collect();
+            let (mut draw, ranked) = (Draw::default(), Ranked::of(&samples));
+            for _ in 0..50 {
+                let found = draw.median(&ranked);
+                let times = ranked.sorted.iter().zip(&draw.drawn);
+                let drawn: Vec<f64> = times.flat_map(|(value, &times)| vec![*value; times]).collect();
+                assert_eq!((found, drawn.len()), (median(&drawn), samples.len()));
+            }
+        }
     }
 
     #[test]
