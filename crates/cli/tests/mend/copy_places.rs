@@ -28,6 +28,16 @@ fn files(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     found
 }
 
+/// Bytes that differ everywhere.
+fn bytes(length: usize) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(length + 8);
+    for at in 0..length.div_ceil(8) as u64 {
+        bytes.extend_from_slice(&(at + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15).to_le_bytes());
+    }
+    bytes.truncate(length);
+    bytes
+}
+
 #[track_caller]
 fn expect(ended: &Ended, code: i32, out: &str, part: &str) {
     let about = format!("{:?} {} {}", ended.code, ended.out(), ended.stderr);
@@ -44,8 +54,7 @@ fn a_bucket_is_copied_and_compared_with_its_records() {
         fs::write(bucket.join(format!("sub/{number}")), format!("content {number}")).unwrap();
     }
     // More than one piece, and bytes that differ everywhere.
-    let large: Vec<u8> = (0..9 << 20).map(|at: u32| (at.wrapping_mul(2_654_435_761) >> 13) as u8).collect();
-    fs::write(bucket.join("sub/deeper/large"), large).unwrap();
+    fs::write(bucket.join("sub/deeper/large"), bytes(9 << 20)).unwrap();
     fs::write(bucket.join("empty"), "").unwrap();
     fs::write(bucket.join("a b+c%\u{e9}\n"), "odd").unwrap();
     let path = |name: &str| store.path(name).to_str().unwrap().to_string();
@@ -111,11 +120,8 @@ fn a_tree_is_copied_to_a_bucket_and_back() {
         fs::write(from.join(format!("sub/{number}")), format!("content {number}")).unwrap();
     }
     // Several parts, the last of them shorter; one that ends with a part; and one that is no longer than a part.
-    let bytes = |length: usize| {
-        (0..length).map(|at| (at.wrapping_mul(2_654_435_761) >> 13) as u8).collect::<Vec<_>>()
-    };
     for (name, length) in
-        [("parts", (40 << 20) + 7), ("part", 16 << 20), ("less", (16 << 20) - 1), ("empty", 0)]
+        [("parts", (32 << 20) + 7), ("part", 16 << 20), ("less", (16 << 20) - 1), ("empty", 0)]
     {
         fs::write(from.join(name), bytes(length)).unwrap();
     }
@@ -212,8 +218,7 @@ fn between_other_places_files_are_compared_and_keep_their_times() {
     }
     fs::write(from.join("sub-1"), "beside the directory in order").unwrap();
     fs::write(from.join("a b+c%\u{e9}\n"), "odd").unwrap();
-    let large: Vec<u8> = (0..17 << 20).map(|at: u32| (at.wrapping_mul(2_654_435_761) >> 13) as u8).collect();
-    fs::write(from.join("large"), large).unwrap();
+    fs::write(from.join("large"), bytes(17 << 20)).unwrap();
     let all = files(&from);
     let copied = format!("{} files copied, ", all.len());
     let path = |name: &str| store.path(name).to_str().unwrap().to_string();
