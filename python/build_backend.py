@@ -47,6 +47,8 @@ def build_editable(wheel_directory, config_settings=None, metadata_directory=Non
 def prepare():
     profile = os.environ.get("VERISUM_WHEEL_PROFILE", "release")
     arguments = ["--profile", profile, "--locked"]
+    if profile == "dev":
+        arguments += ["--features", "as-in-tests"]
     if folder := os.environ.get("VERISUM_WHEEL_SBOMS"):
         for file in sorted(Path(folder).iterdir()):
             arguments += ["--sbom-include", str(file)]
