@@ -7,7 +7,7 @@ use rustix::fs::{AtFlags, CWD, StatxAttributes, StatxFlags};
 use rustix::io::Errno;
 
 use crate::replace::folder_of;
-use crate::walk::trusted::OF_ANOTHER;
+use crate::walk::trusted::LinkOfAnother;
 
 /// What was being done when a file failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -145,7 +145,8 @@ impl FileError {
 
     /// Whether a link of another user leads there, which only [`Roots::Plain`](crate::Roots::Plain) follows.
     pub fn is_behind_link(&self) -> bool {
-        matches!(self, FileError::Io { source, .. } if source.to_string() == OF_ANOTHER)
+        let FileError::Io { source, .. } = self else { return false };
+        source.get_ref().is_some_and(|cause| cause.is::<LinkOfAnother>())
     }
 
     /// The system's error, if it was one.

@@ -20,7 +20,9 @@ use crate::replace::{MOST_LINKS, is_trusted};
 use crate::{FileError, Operation, Stat};
 
 /// Why a folder is not opened.
-pub(crate) const OF_ANOTHER: &str = "a link of another user leads there";
+#[derive(Debug, thiserror::Error)]
+#[error("a link of another user leads there")]
+pub(crate) struct LinkOfAnother;
 
 /// Opens a folder. The links on the way, and the folder's own name, may be root's and our own.
 pub(crate) fn folder(path: &Path) -> io::Result<OwnedFd> {
@@ -155,7 +157,7 @@ fn walk(path: &Path) -> io::Result<OwnedFd> {
             return Err(Errno::LOOP.into());
         }
         if !is_trusted(found.st_uid) {
-            return Err(io::Error::other(OF_ANOTHER));
+            return Err(io::Error::other(LinkOfAnother));
         }
         if fstatfs(&next)?.f_type == PROC_SUPER_MAGIC {
             // Its text is no path.
@@ -249,14 +251,14 @@ mod tests {
         lchown(path("ours"), Some(65534), Some(65534)).unwrap();
         for way in ["ours", "ours/deep/f", "through", "ours/none"] {
             let error = trusted_path(&path(way)).unwrap_err();
-            let end = format!(": open: {OF_ANOTHER}");
+            let end = format!(": open: {LinkOfAnother}");
             assert!(error.to_string().ends_with(&end), "{way}: {error}");
         }
         assert_eq!(trusted_name(&path("ours")).unwrap(), path("ours"));
         assert!(trusted_name(&path("ours/deep")).is_err());
         for way in ["ours/deep/f", "through/f", "through/", "ours/"] {
             let error = Entry::trusted(&path(way)).unwrap_err();
-            let expected = format!("{}: open: {OF_ANOTHER}", path(way).display());
+            let expected = format!("{}: open: {LinkOfAnother}", path(way).display());
             assert_eq!(error.to_string(), expected, "{way}");
         }
         assert!(inode("in/deep/f").is_ok() && inode("ours").is_ok());

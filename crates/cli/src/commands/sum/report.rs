@@ -76,7 +76,9 @@ impl SumLines<'_> {
         let said = |what: &str| {
             self.report.say(&format!("{}: {what}", names::quoted(OsStr::from_bytes(name))));
         };
-        let goes_on = match self.line(name, &request, &read) {
+        // Held until the line is printed: a line of mtree counts on those before it.
+        let mut writer = lock(&self.writer);
+        let goes_on = match line(&mut writer, name, &request, &read) {
             Ok(line) => self.report.result(&line),
             Err(error) => {
                 self.report.worse(Exit::Unchecked);
@@ -84,6 +86,7 @@ impl SumLines<'_> {
                 true
             }
         };
+        drop(writer);
         if read.changed {
             said(CHANGED);
             // The coreutils do not look; a script must not fail where it did not.
@@ -131,10 +134,11 @@ impl SumLines<'_> {
             None => {
                 let mut full = if source.prefixed { address.host.prefix(name) } else { Vec::new() };
                 full.extend_from_slice(name);
-                match self.line(&full, &request, &read) {
+                let mut writer = lock(&self.writer);
+                match line(&mut writer, &full, &request, &read) {
                     Ok(line) => {
                         // Programs that check lists pass over comments.
-                        let comment = evidence.filter(|_| lock(&self.writer).has_comments());
+                        let comment = evidence.filter(|_| writer.has_comments());
                         let comment = comment.map(|known| format!("# {}\n", known.text()));
                         self.report.result(&[comment.unwrap_or_default().into_bytes(), line].concat())
                     }
@@ -154,21 +158,18 @@ impl SumLines<'_> {
         let name = names::quoted(OsStr::from_bytes(address.shown(&request.path)));
         self.report.note(&address.host, &format!("{name}: {what}"))
     }
+}
 
-    fn line(&self, name: &[u8], request: &FileRequest, read: &FileRead) -> Result<Vec<u8>, String> {
-        let mut line = Vec::with_capacity(name.len() + 80);
-        let item = Item {
-            name,
-            size: request.seen.size.unwrap_or(0),
-            modified: request
-                .seen
-                .modified
-                .filter(|modified| modified.is_exact)
-                .map(|modified| modified.time),
-            mode: None,
-            digests: &read.digests,
-        };
-        lock(&self.writer).item(&mut line, &item).map_err(|error| format!("write: {error}"))?;
-        Ok(line)
-    }
+fn line(
+    writer: &mut Writer,
+    name: &[u8],
+    request: &FileRequest,
+    read: &FileRead,
+) -> Result<Vec<u8>, String> {
+    let mut line = Vec::with_capacity(name.len() + 80);
+    let modified = request.seen.modified.filter(|modified| modified.is_exact).map(|modified| modified.time);
+    let size = request.seen.size.unwrap_or(0);
+    let item = Item { name, size, modified, mode: None, digests: &read.digests };
+    writer.item(&mut line, &item).map_err(|error| format!("write: {error}"))?;
+    Ok(line)
 }
