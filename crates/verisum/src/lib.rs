@@ -37,14 +37,14 @@
 //! # }
 //! ```
 //!
-//! [`hash_files`], [`check`], [`compare`], `scrub` and `repair` give iterators. The work goes on meanwhile on threads
-//! of its own; it waits where nobody takes results, and ends when the iterator is dropped. All but that of
-//! [`hash_files`] are [`Results`], and end with [`Results::finish`], which gives the summary. [`Digest::find`] finds a
-//! digest by its name, and so does `parse`; `verisum digests` lists the names.
+//! [`hash_files`], [`check`], [`compare`], `scrub`, `scrub_tree` and `repair` give iterators. The work goes on
+//! meanwhile on threads of its own; it waits where nobody takes results, and ends when the iterator is dropped. All but
+//! that of [`hash_files`] are [`Results`], and end with [`Results::finish`], which gives the summary. [`Digest::find`]
+//! finds a digest by its name, and so does `parse`; `verisum digests` lists the names.
 //!
-//! A tree may be anywhere: `remote::Hosts::tree` opens what a user types, and what it gives answers as
-//! [`files::place`] says, whatever the machine. [`compare`] compares two such trees, and
-//! `catalog::scrub::scrub_tree` scrubs one. So a tree of this machine is compared with one on a host:
+//! A tree may be anywhere: `remote::Hosts::tree` opens what a user types, and what it gives answers as [`files::place`]
+//! says, whatever the machine. [`compare`] compares two such trees, and `scrub_tree` scrubs one. So a tree of this
+//! machine is compared with one on a host:
 //!
 //! ```no_run
 //! use std::ffi::OsStr;
@@ -153,6 +153,6 @@ pub use compare::{CompareOptions, CompareSummary, Compared, compare};
 #[cfg(feature = "mend")]
 pub use repair::repair;
 #[cfg(feature = "catalog")]
-pub use scrub::scrub;
+pub use scrub::{Scrubbed, scrub, scrub_tree};
 #[cfg(all(feature = "mend", feature = "parity"))]
 pub use trusted_place::{TRUSTED_DIGEST, with_records_of};

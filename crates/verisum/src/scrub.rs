@@ -3,10 +3,21 @@
 use std::path::Path;
 #[cfg(feature = "mend")]
 use std::path::PathBuf;
+use std::sync::Mutex;
 
-use verisum_catalog::scrub::{ScrubError, ScrubOptions, ScrubReport, ScrubSummary};
+use verisum_catalog::scrub::{self, PlaceTree, ScrubError, ScrubOptions, ScrubReport, ScrubSummary};
 use verisum_catalog::store::{Catalog, Lock};
-use verisum_files::{Results, StartError};
+use verisum_files::place::{Place, PlaceEvent};
+use verisum_files::{Outlet, Results, StartError};
+
+/// What the scrub of a tree in any place tells.
+#[derive(Debug)]
+pub enum Scrubbed {
+    /// A file that is not as it was.
+    File(ScrubReport),
+    /// What the place says beside.
+    Event(PlaceEvent),
+}
 
 /// Scrubs a directory of this machine: compares it with the catalogue at a path, records what is new or changed, and
 /// reads the rest again, stalest first. Each file that is not as it was is a result. The catalogue is made if there
@@ -39,22 +50,79 @@ pub fn scrub(
     directory: &Path,
     options: &ScrubOptions,
 ) -> Result<Results<ScrubReport, Result<ScrubSummary, ScrubError>>, StartError> {
-    let (catalog, directory) = (catalog.to_path_buf(), directory.to_path_buf());
-    let mut options = options.clone();
+    let directory = directory.to_path_buf();
+    start(catalog, options, move |catalog, options, outlet| {
+        // Who takes no more has also asked it to stop.
+        let mut report = |file| {
+            outlet.give(file);
+        };
+        scrub::scrub(catalog, &directory, options, &mut report)
+    })
+}
+
+/// Scrubs a tree in any place as [`scrub`] does one of this machine. The catalogue knows it by its address, and the place
+/// by its path there.
+///
+/// ```no_run
+/// use std::ffi::OsStr;
+/// use std::path::Path;
+///
+/// use verisum::Scrubbed;
+/// use verisum::catalog::scrub::ScrubOptions;
+/// use verisum::remote::{HostOptions, Hosts};
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let hosts = Hosts::new(HostOptions::default(), &std::env::temp_dir());
+/// let (address, place) = hosts.tree(OsStr::new("web1:/srv/photos"))?;
+/// let (catalog, known_as) = (Path::new("photos.db"), address.recorded()?);
+/// let mut results = verisum::scrub_tree(catalog, &known_as, place, &address.path, &ScrubOptions::default())?;
+/// for scrubbed in &mut results {
+///     match scrubbed {
+///         Scrubbed::File(file) => println!("{}: {:?}", file.path.display(), file.verdict),
+///         Scrubbed::Event(event) => eprintln!("{event:?}"),
+///     }
+/// }
+/// println!("{} files were read", results.finish()?.read_files);
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # Errors
+/// The system has no thread left. What is wrong with the catalogue, the place or the tree is the end of the results.
+pub fn scrub_tree(
+    catalog: &Path,
+    address: &Path,
+    mut place: Box<dyn Place>,
+    root: &[u8],
+    options: &ScrubOptions,
+) -> Result<Results<Scrubbed, Result<ScrubSummary, ScrubError>>, StartError> {
+    let (address, root) = (address.to_path_buf(), root.to_vec());
+    start(catalog, options, move |catalog, options, outlet| {
+        let mut report = |file| {
+            outlet.give(Scrubbed::File(file));
+        };
+        let notes = |event| outlet.give(Scrubbed::Event(event));
+        let mut tree = PlaceTree { place: &mut *place, root: &root, notes: &notes };
+        scrub::scrub_tree(catalog, &address, (options, &Mutex::new(())), &mut tree, &mut report)
+    })
+}
+
+/// Runs a scrub on a thread, with the catalogue open and locked.
+fn start<T: Send + 'static>(
+    catalog: &Path,
+    options: &ScrubOptions,
+    run: impl FnOnce(&mut Catalog, &ScrubOptions, &Outlet<T>) -> Result<ScrubSummary, ScrubError> + Send + 'static,
+) -> Result<Results<T, Result<ScrubSummary, ScrubError>>, StartError> {
+    let (catalog, mut options) = (catalog.to_path_buf(), options.clone());
     let stop = options.stop.clone();
-    let results = Results::start("scrub", &stop, move |outlet| {
+    Ok(Results::start("scrub", &stop, move |outlet| {
         let _lock = Lock::take(&catalog)?;
         let mut catalog = Catalog::open(&catalog)?;
         options.stop = outlet.stop().clone();
         #[cfg(feature = "mend")]
         options.withheld.extend(unfinished(&catalog, &options)?);
-        // Who takes no more has also asked it to stop.
-        let mut report = |file| {
-            outlet.give(file);
-        };
-        verisum_catalog::scrub::scrub(&mut catalog, &directory, &options, &mut report)
-    })?;
-    Ok(results)
+        run(&mut catalog, &options, outlet)
+    })?)
 }
 
 /// The file of a repair in place that cannot be finished now, and why.

@@ -1,6 +1,7 @@
 //! The iterators of results over what the engines find: whole, and dropped early.
 
 use std::fs;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::task::Poll;
@@ -13,7 +14,7 @@ use verisum::files::compare::{FileStatus, Tree};
 use verisum::files::place::{LocalPlace, Place};
 use verisum::files::{Stop, Verdict, VerdictClass};
 use verisum::remote::{Host, HostOptions, Hosts};
-use verisum::{CheckOptions, CompareOptions, Compared, HashOptions};
+use verisum::{CheckOptions, CompareOptions, Compared, HashOptions, Scrubbed};
 
 /// More files than results may wait.
 const MANY: usize = 3000;
@@ -234,6 +235,35 @@ fn a_tree_is_the_same_by_whatever_path_it_is_named() {
     fs::write(tree.join("0001"), "x").unwrap();
     fs::File::options().write(true).open(tree.join("0001")).unwrap().set_modified(modified).unwrap();
     assert_eq!(scrub(&relative), [Verdict::Suspicious]);
+}
+
+#[test]
+fn a_tree_of_another_place_is_scrubbed_by_its_address() {
+    let folder = tempfile::tempdir().unwrap();
+    let (tree, _) = tree(folder.path(), 3);
+    let catalog = folder.path().join("catalog.db");
+    let hosts = Hosts::new(HostOptions::default(), folder.path());
+    let address = Path::new("ssh://there/tree");
+    let scrub = || {
+        let place = hosts.place(&Host::Local).unwrap();
+        let root = tree.as_os_str().as_bytes();
+        let mut results =
+            verisum::scrub_tree(&catalog, address, place, root, &ScrubOptions::default()).unwrap();
+        let files = results.by_ref().filter_map(|scrubbed| match scrubbed {
+            Scrubbed::File(file) => Some((file.path, file.verdict)),
+            Scrubbed::Event(_) => None,
+        });
+        let mut files: Vec<_> = files.collect();
+        files.sort();
+        (files, results.finish().unwrap().read_files)
+    };
+    let named = |name| address.join(name);
+    let new = ["0000", "0001", "0002"].map(|name| (named(name), Verdict::New));
+    assert_eq!(scrub(), (new.to_vec(), 3));
+    let modified = fs::metadata(tree.join("0001")).unwrap().modified().unwrap();
+    fs::write(tree.join("0001"), "x").unwrap();
+    fs::File::options().write(true).open(tree.join("0001")).unwrap().set_modified(modified).unwrap();
+    assert_eq!(scrub(), (vec![(named("0001"), Verdict::Rot)], 3));
 }
 
 #[test]

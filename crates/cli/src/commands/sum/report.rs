@@ -160,12 +160,7 @@ impl SumLines<'_> {
     }
 }
 
-fn line(
-    writer: &mut Writer,
-    name: &[u8],
-    request: &FileRequest,
-    read: &FileRead,
-) -> Result<Vec<u8>, String> {
+fn line(writer: &mut Writer, name: &[u8], request: &FileRequest, read: &FileRead) -> Result<Vec<u8>, String> {
     let mut line = Vec::with_capacity(name.len() + 80);
     let modified = request.seen.modified.filter(|modified| modified.is_exact).map(|modified| modified.time);
     let size = request.seen.size.unwrap_or(0);
