@@ -60,7 +60,7 @@ pub fn scrub(
     })
 }
 
-/// Scrubs a tree in any place as [`scrub`] does one of this machine. The catalogue knows it by its address, and the place
+/// Scrubs a tree in any place as [`scrub()`] does one of this machine. The catalogue knows it by its address, and the place
 /// by its path there.
 ///
 /// ```no_run

@@ -137,14 +137,8 @@ fn a_comparison_gives_every_file_of_both_trees() {
     for (name, content) in [("0000", "0"), ("0001", "x"), ("0002", "2"), ("new", "new")] {
         fs::write(b.join(name), content).unwrap();
     }
-    let trees = || {
-        [&a, &b].map(|path| {
-            Tree::new(
-                Box::new(LocalPlace::default()),
-                std::os::unix::ffi::OsStrExt::as_bytes(path.as_os_str()),
-            )
-        })
-    };
+    let trees =
+        || [&a, &b].map(|path| Tree::new(Box::new(LocalPlace::default()), path.as_os_str().as_bytes()));
     let mut results = verisum::compare(trees(), &CompareOptions::default()).unwrap();
     let found: Vec<_> = results
         .by_ref()
