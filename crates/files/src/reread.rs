@@ -1,4 +1,4 @@
-//! Reads a file again past the page cache, because the copy in memory may be the bad one.
+//! The second read of a file, from the disk: what is wrong may be its copy in memory.
 
 use std::fs::File;
 use std::os::fd::AsRawFd;

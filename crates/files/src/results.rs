@@ -1,4 +1,4 @@
-//! Iterates over the results of work on another thread.
+//! [`Results`]: an iterator over what another thread finds.
 //!
 //! Engines call back for each result. Here one runs on a thread, and what it tells is taken one by one: a full queue
 //! keeps it waiting, and dropping the iterator ends it.

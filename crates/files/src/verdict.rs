@@ -41,9 +41,9 @@ pub enum Verdict {
 /// What verdicts mean for the end of a run, from best to worst.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum VerdictClass {
-    /// Nothing is wrong.
+    /// Nothing is wrong: exit code 0.
     Clean,
-    /// The tree changed as trees change.
+    /// Files are new, modified, moved or missing, as trees change: exit code 0.
     Change,
     /// The content was not compared: exit code 3.
     Unchecked,
@@ -299,8 +299,8 @@ impl Rule {
     };
 }
 
-/// What a difference between a file and its record means: the first row that fits. The page on scrubs has the
-/// same table in words.
+/// What a difference between a file and its record means: the first row that fits. `docs/verdicts.md` has
+/// the same table in words.
 ///
 /// A time of modification that did not move, although the content is another, means that nobody wrote to the
 /// file. That holds for the file itself. Another file that has its name now may have the time by chance, where
@@ -412,7 +412,7 @@ mod tests {
         }
     }
 
-    /// The rules as the page on scrubs has them.
+    /// The rules as `docs/verdicts.md` has them.
     fn table() -> String {
         let word = |value: Option<bool>, yes, no| value.map_or("", |value| if value { yes } else { no });
         let recorded = |value| word(value, "the recorded one", "different");

@@ -1,4 +1,4 @@
-//! What a store recorded of an object beside what was read of it.
+//! Compares the checksum that a store recorded of an object with the bytes that were read.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};

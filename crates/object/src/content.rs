@@ -1,4 +1,4 @@
-//! Reads one content of an object: parts of another one are never given.
+//! Reads an object, and fails if somebody replaces it meanwhile.
 
 use std::io::{self, Read};
 use std::ops::Range;

@@ -32,8 +32,8 @@ impl Default for CompareOptions {
 pub enum Compared {
     /// A file that is in one of the trees or in both, and whether it is the same.
     File(Pair),
-    /// What the place of a tree says beside: what it cannot list, files that are not what their store recorded, and
-    /// notes.
+    /// What the place of a tree says beside: notes, what it cannot list, and answers about files that it cannot read
+    /// or that are not what their store recorded.
     Event {
         /// The number of the tree, 0 or 1.
         tree: usize,

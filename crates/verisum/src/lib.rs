@@ -15,16 +15,20 @@
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! # let folder = tempfile::tempdir()?;
 //! # let list = folder.path().join("SUMS");
-//! use std::io::Write;
+//! use verisum::files::store::manifest::{Item, ListFormat, Writer};
 //! use verisum::files::{VerdictClass, check::Event};
 //!
 //! let mut options = verisum::HashOptions::default(); // SHA-256
 //! options.digests = vec!["blake3".parse()?];
-//! let mut sums = std::fs::File::create(&list)?;
+//! let mut writer = Writer::new(ListFormat::Bsd, &options.digests)?; // BLAKE3 (src/lib.rs) = …
+//! let mut lines = Vec::new();
 //! for result in verisum::hash_files(vec!["src".into()], &options)? {
 //!     let file = result?; // a file that cannot be read is an error, and the next ones follow
-//!     writeln!(sums, "BLAKE3 ({}) = {}", file.path.display(), file.digests[0])?;
+//!     let name = file.path.as_os_str().as_encoded_bytes();
+//!     let (size, digests) = (file.length, &file.digests[..]);
+//!     writer.item(&mut lines, &Item { name, size, modified: None, mode: None, digests })?;
 //! }
+//! std::fs::write(&list, lines)?;
 //!
 //! let mut results = verisum::check(vec![list], &verisum::CheckOptions::default())?;
 //! for found in &mut results {
@@ -37,13 +41,13 @@
 //! # }
 //! ```
 //!
-//! [`hash_files`], [`check`], [`compare`], `scrub`, `scrub_tree` and `repair` give iterators. The work goes on
+//! [`hash_files`], [`check`], [`compare`], `scrub`, `scrub_place` and `repair` give iterators. The work goes on
 //! meanwhile on threads of its own; it waits where nobody takes results, and ends when the iterator is dropped. All but
 //! that of [`hash_files`] are [`Results`], and end with [`Results::finish`], which gives the summary. [`Digest::find`]
 //! finds a digest by its name, and so does `parse`; `verisum digests` lists the names.
 //!
 //! A tree may be anywhere: `remote::Hosts::tree` opens what a user types, and what it gives answers as [`files::place`]
-//! says, whatever the machine. [`compare`] compares two such trees, and `scrub_tree` scrubs one. So a tree of this
+//! says, whatever the machine. [`compare`] compares two such trees, and `scrub_place` scrubs one. So a tree of this
 //! machine is compared with one on a host:
 //!
 //! ```no_run
@@ -95,7 +99,7 @@
 #![cfg_attr(feature = "parity", doc = "| [`parity`] | parity of trees, and repair with it | `parity` |")]
 //!
 //! By default `image`, `catalog`, `mend`, `remote` and `parity` are on; `lake` and `object` are not. `catalog` brings
-//! SQLite. `scrub` needs `catalog`, and `repair` needs `mend`. What hashes, checks and compares needs no feature.
+//! SQLite. `scrub` needs `catalog`, `scrub_place` also `remote`, and `repair` needs `mend`. What hashes, checks and compares needs no feature.
 //!
 //! The library never prints, ends the process, handles signals or changes the process's priority, unless a
 //! function says so by its name ([`files::go_to_background`]). Two features set something for the whole process:
@@ -153,6 +157,8 @@ pub use compare::{CompareOptions, CompareSummary, Compared, compare};
 #[cfg(feature = "mend")]
 pub use repair::repair;
 #[cfg(feature = "catalog")]
-pub use scrub::{Scrubbed, scrub, scrub_tree};
+pub use scrub::scrub;
+#[cfg(all(feature = "catalog", feature = "remote"))]
+pub use scrub::{Scrubbed, scrub_place};
 #[cfg(all(feature = "mend", feature = "parity"))]
 pub use trusted_place::{TRUSTED_DIGEST, with_records_of};

@@ -1,4 +1,4 @@
-//! Repairs, as iterators.
+//! `repair`: restores bad and missing files from copies.
 
 use std::path::{Path, PathBuf};
 
@@ -9,7 +9,8 @@ use verisum_mend::repair::{RepairError, RepairOptions, RepairSummary, Repaired, 
 
 /// Gives files of this machine their recorded content again, where the catalogue at a path says that they are bad or
 /// missing: from the files at the same paths in the copies of the tree. Each of them is a result. The catalogue is
-/// locked until the end. `path` is the tree, or something in it.
+/// locked until the end. `path` is the tree, or something in it. [`mend::repair::repair`](verisum_mend::repair::repair)
+/// takes copies in other places, and those that a catalogue knows.
 ///
 /// ```
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {

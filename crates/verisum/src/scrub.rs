@@ -1,21 +1,32 @@
-//! Scrubs, as iterators.
+//! `scrub` and `scrub_place`: compare a tree with its catalogue.
 
+#[cfg(feature = "remote")]
+use std::ffi::OsStr;
+#[cfg(feature = "remote")]
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 #[cfg(feature = "mend")]
 use std::path::PathBuf;
+#[cfg(feature = "remote")]
 use std::sync::Mutex;
 
-use verisum_catalog::scrub::{self, PlaceTree, ScrubError, ScrubOptions, ScrubReport, ScrubSummary};
+#[cfg(feature = "remote")]
+use verisum_catalog::scrub::PlaceTree;
+use verisum_catalog::scrub::{self, ScrubError, ScrubOptions, ScrubReport, ScrubSummary};
 use verisum_catalog::store::{Catalog, Lock};
+#[cfg(feature = "remote")]
 use verisum_files::place::{Place, PlaceEvent};
 use verisum_files::{Outlet, Results, StartError};
+#[cfg(feature = "remote")]
+use verisum_remote::{Address, Host};
 
 /// What the scrub of a tree in any place tells.
+#[cfg(feature = "remote")]
 #[derive(Debug)]
 pub enum Scrubbed {
     /// A file that is not as it was.
     File(ScrubReport),
-    /// What the place says beside.
+    /// What the place says beside, such as a note about how it is read.
     Event(PlaceEvent),
 }
 
@@ -24,7 +35,7 @@ pub enum Scrubbed {
 /// is none, and locked until the end.
 ///
 /// With the feature `mend`, it first finishes a repair in place that was interrupted. While that cannot be finished, the
-/// file is not read, and is told as one that cannot be.
+/// file is not read, and is told as one that cannot be. Unlike the command, it does not verify the tree's parity.
 ///
 /// ```
 /// use verisum::catalog::scrub::ScrubOptions;
@@ -60,8 +71,8 @@ pub fn scrub(
     })
 }
 
-/// Scrubs a tree in any place as [`scrub()`] does one of this machine. The catalogue knows it by its address, and the place
-/// by its path there.
+/// Scrubs a tree in any place as [`scrub()`] does one of this machine: address and place as `remote::Hosts::tree` opens
+/// them. The catalogue knows the tree by its address, and one of this machine by its absolute path.
 ///
 /// ```no_run
 /// use std::ffi::OsStr;
@@ -74,8 +85,8 @@ pub fn scrub(
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let hosts = Hosts::new(HostOptions::default(), &std::env::temp_dir());
 /// let (address, place) = hosts.tree(OsStr::new("web1:/srv/photos"))?;
-/// let (catalog, known_as) = (Path::new("photos.db"), address.recorded()?);
-/// let mut results = verisum::scrub_tree(catalog, &known_as, place, &address.path, &ScrubOptions::default())?;
+/// let catalog = Path::new("photos.db");
+/// let mut results = verisum::scrub_place(catalog, &address, place, &ScrubOptions::default())?;
 /// for scrubbed in &mut results {
 ///     match scrubbed {
 ///         Scrubbed::File(file) => println!("{}: {:?}", file.path.display(), file.verdict),
@@ -88,22 +99,31 @@ pub fn scrub(
 /// ```
 ///
 /// # Errors
-/// The system has no thread left. What is wrong with the catalogue, the place or the tree is the end of the results.
-pub fn scrub_tree(
+/// The system has no thread left. What is wrong with the catalogue, the address, the place or the tree is the end of
+/// the results.
+#[cfg(feature = "remote")]
+pub fn scrub_place(
     catalog: &Path,
-    address: &Path,
+    address: &Address,
     mut place: Box<dyn Place>,
-    root: &[u8],
     options: &ScrubOptions,
 ) -> Result<Results<Scrubbed, Result<ScrubSummary, ScrubError>>, StartError> {
-    let (address, root) = (address.to_path_buf(), root.to_vec());
+    let address = address.clone();
     start(catalog, options, move |catalog, options, outlet| {
         let mut report = |file| {
             outlet.give(Scrubbed::File(file));
         };
+        if address.host == Host::Local {
+            let directory = Path::new(OsStr::from_bytes(&address.path));
+            return scrub::scrub(catalog, directory, options, &mut report);
+        }
+        let known_as = address.recorded().map_err(|error| ScrubError::Remote {
+            path: OsStr::from_bytes(&address.address()).into(),
+            why: error.to_string(),
+        })?;
         let notes = |event| outlet.give(Scrubbed::Event(event));
-        let mut tree = PlaceTree { place: &mut *place, root: &root, notes: &notes };
-        scrub::scrub_tree(catalog, &address, (options, &Mutex::new(())), &mut tree, &mut report)
+        let mut tree = PlaceTree { place: &mut *place, root: &address.path, notes: &notes };
+        scrub::scrub_tree(catalog, &known_as, (options, &Mutex::new(())), &mut tree, &mut report)
     })
 }
 

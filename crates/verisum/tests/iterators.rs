@@ -13,7 +13,7 @@ use verisum::files::check::{CheckOutcome, Event};
 use verisum::files::compare::{FileStatus, Tree};
 use verisum::files::place::{LocalPlace, Place};
 use verisum::files::{Stop, Verdict, VerdictClass};
-use verisum::remote::{Host, HostOptions, Hosts};
+use verisum::remote::{Address, Host, HostOptions, Hosts};
 use verisum::{CheckOptions, CompareOptions, Compared, HashOptions, Scrubbed};
 
 /// More files than results may wait.
@@ -232,32 +232,41 @@ fn a_tree_is_the_same_by_whatever_path_it_is_named() {
 }
 
 #[test]
-fn a_tree_of_another_place_is_scrubbed_by_its_address() {
+fn a_tree_of_any_place_is_scrubbed_by_its_address() {
     let folder = tempfile::tempdir().unwrap();
     let (tree, _) = tree(folder.path(), 3);
     let catalog = folder.path().join("catalog.db");
     let hosts = Hosts::new(HostOptions::default(), folder.path());
-    let address = Path::new("ssh://there/tree");
-    let scrub = || {
-        let place = hosts.place(&Host::Local).unwrap();
-        let root = tree.as_os_str().as_bytes();
-        let mut results =
-            verisum::scrub_tree(&catalog, address, place, root, &ScrubOptions::default()).unwrap();
+    let path = tree.as_os_str().as_bytes();
+    // By the programs that a host would use.
+    let there = (Address::new(Host::named(b"there", None).unwrap(), path), Host::Local);
+    let scrub = |address: &Address, place: Box<dyn Place>| {
+        let mut results = verisum::scrub_place(&catalog, address, place, &ScrubOptions::default()).unwrap();
         let files = results.by_ref().filter_map(|scrubbed| match scrubbed {
             Scrubbed::File(file) => Some((file.path, file.verdict)),
             Scrubbed::Event(_) => None,
         });
         let mut files: Vec<_> = files.collect();
         files.sort();
-        (files, results.finish().unwrap().read_files)
+        results.finish().map(|summary| (files, summary.read_files))
     };
-    let named = |name| address.join(name);
+    let remote = || scrub(&there.0, hosts.place(&there.1).unwrap()).unwrap();
+    let named = |name| there.0.recorded().unwrap().join(name);
     let new = ["0000", "0001", "0002"].map(|name| (named(name), Verdict::New));
-    assert_eq!(scrub(), (new.to_vec(), 3));
+    assert_eq!(remote(), (new.to_vec(), 3));
+    // A tree of this machine is the same as by its path.
+    let (here, place) = hosts.tree(tree.as_os_str()).unwrap();
+    assert_eq!(scrub(&here, place).unwrap().0.len(), 3);
+    let known = verisum::scrub(&catalog, &tree, &ScrubOptions::default()).unwrap().count();
+    assert_eq!(known, 0);
     let modified = fs::metadata(tree.join("0001")).unwrap().modified().unwrap();
     fs::write(tree.join("0001"), "x").unwrap();
     fs::File::options().write(true).open(tree.join("0001")).unwrap().set_modified(modified).unwrap();
-    assert_eq!(scrub(), (vec![(named("0001"), Verdict::Rot)], 3));
+    assert_eq!(remote(), (vec![(named("0001"), Verdict::Rot)], 3));
+    // No catalogue can know this one again.
+    let above = Address::new(there.0.host.clone(), b"/srv/../photos");
+    let error = scrub(&above, hosts.place(&Host::Local).unwrap()).unwrap_err().to_string();
+    assert!(error.starts_with("ssh://there/srv/../photos: "), "{error}");
 }
 
 #[test]

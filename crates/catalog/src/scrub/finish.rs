@@ -1,4 +1,4 @@
-//! The end of a run: finds moved and missing files, and whether too much changed.
+//! The last steps of a run: joins lost and found names, raises the alarm, and counts.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;

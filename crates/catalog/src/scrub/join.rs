@@ -1,4 +1,4 @@
-//! Finds moved files at the end of a run. They keep their records and their history; a file that was bad
+//! Joins lost names with the new files that were moved from there. They keep their records and their history; a file that was bad
 //! stays bad under its new name.
 //!
 //! A lost name is one whose file is gone, in the part of the tree where the walk was, elsewhere in it, or in
@@ -24,8 +24,8 @@ pub(super) struct HeirRule {
     verdict: Option<Verdict>,
 }
 
-/// Which file has the record of a lost name from now on: the first that there is, by the rows of this table. The
-/// page on scrubs has the same in words.
+/// Which file has the record of a lost name from now on: the first that there is, by the rows of this table. `docs/verdicts.md`
+/// has the same in words.
 pub(super) const HEIRS: [HeirRule; 4] = [
     HeirRule { likeness: Likeness::Itself, verdict: Some(Verdict::Moved) },
     HeirRule { likeness: Likeness::Content, verdict: Some(Verdict::Moved) },
@@ -350,7 +350,7 @@ impl Writer<'_> {
 mod tests {
     use super::*;
 
-    /// The rules as the page on scrubs has them.
+    /// The rules as `docs/verdicts.md` has them.
     fn table() -> String {
         let likeness = |likeness| match likeness {
             Likeness::Itself => "the recorded content, inode, length and time",

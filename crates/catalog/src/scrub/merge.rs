@@ -1,4 +1,4 @@
-//! Compares one directory of the walk with its records.
+//! Compares the files of one directory with their records: new, changed, missing.
 
 use std::collections::HashMap;
 use std::ffi::OsStr;

@@ -1,4 +1,4 @@
-//! Counters that all threads share: how much was read, and which devices fail.
+//! Counts of a running scrub: what was read, and the errors of each device.
 
 use std::collections::HashMap;
 use std::sync::Mutex;

@@ -1,5 +1,6 @@
-//! The checksum of a record: a bit that flips in the catalogue must not look like a bit that flipped in the
-//! file.
+//! The check value of a record.
+//!
+//! With it, a bit that flips in the catalogue does not look like one that flipped in the file.
 //!
 //! It is a function of SQL, so that every statement that writes to a record can write its check value too,
 //! and none that only reads has to know how it is made.

@@ -1,4 +1,4 @@
-//! New files of a run. Some of them were moved: they have the content of a file that is now missing.
+//! Finds the new file of a run that takes over the record of a lost one.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;

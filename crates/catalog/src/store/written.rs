@@ -1,4 +1,4 @@
-//! Records files that `verisum copy` has just written to a tree of the catalogue.
+//! Records the files that `verisum copy` wrote.
 
 use std::ffi::OsStr;
 use std::path::Path;

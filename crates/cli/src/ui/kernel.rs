@@ -1,4 +1,4 @@
-//! The environment variable that limits the SIMD level. Only the programs read it, never the libraries.
+//! `VERISUM_KERNEL`, which limits the SIMD level. Only the programs read it, never the libraries.
 
 use std::env;
 

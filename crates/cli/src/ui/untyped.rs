@@ -1,4 +1,4 @@
-//! The values of options that nobody typed in this run, and where the configuration has them.
+//! Where the value of an option comes from that nobody typed: a file, a variable or the default.
 
 use std::collections::BTreeMap;
 use std::sync::OnceLock;

@@ -1,4 +1,4 @@
-//! Sums up the check of a list in one verdict, for programs and for the command.
+//! What the check of a list means as a whole: clean, unchecked or corrupt.
 
 use super::CheckOutcome;
 use crate::VerdictClass;

@@ -1,5 +1,5 @@
-//! Chooses how many large files a thread hashes side by side. An estimate from measured times decides,
-//! because processors differ.
+//! How many large files each thread hashes at once. An estimate from measured times decides, because processors
+//! differ.
 //!
 //! Many side by side use a processor's vectors best. Few for each of the threads use all processors. And threads that do
 //! not hash read for those who do.

@@ -1,4 +1,4 @@
-//! The loop of the worker threads.
+//! The worker threads that read and hash files.
 
 use std::fs::File;
 use std::ops::ControlFlow;

@@ -1,4 +1,4 @@
-//! Hashes only some of the files of a tree in a place, or no faster than a limit.
+//! `--exclude` and `--limit` for trees in places: hashes only some of the files, or no faster than a limit.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;

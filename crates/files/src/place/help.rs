@@ -1,4 +1,4 @@
-//! Parity computes a lost part from parts of other files: requests for those.
+//! Requests for the parts of other files from which parity computes a lost part.
 
 use std::collections::HashMap;
 

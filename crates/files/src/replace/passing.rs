@@ -1,4 +1,4 @@
-//! Temporary names of new files that are going to replace others, and of those that killed runs left.
+//! Names of unfinished files, and the removal of those that killed runs left.
 
 use std::fs::{File, Metadata};
 use std::io;

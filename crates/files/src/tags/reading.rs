@@ -1,4 +1,4 @@
-//! Reads files whose state can be recorded.
+//! Hashes a file, and makes sure that nobody wrote to it meanwhile.
 
 use std::ops::ControlFlow;
 use std::sync::Mutex;

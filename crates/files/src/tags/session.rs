@@ -1,4 +1,4 @@
-//! The state of one operation on tags while it runs.
+//! [`Session`]: what all files of one command on tags share, such as options, counts and locks.
 
 use std::collections::HashSet;
 use std::fs::File;

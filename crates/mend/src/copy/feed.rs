@@ -1,4 +1,4 @@
-//! Walks FROM, makes its directories at TO, and hands the rest to the threads that copy.
+//! Finds the files to copy, and makes their directories.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;

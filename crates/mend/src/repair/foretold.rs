@@ -1,4 +1,4 @@
-//! The repairs that a dry run would make: other repairs of the same run count on them, though nothing is written.
+//! What a dry run counts as repaired already, because other repairs of the same run need it.
 
 use std::collections::HashMap;
 use std::ffi::OsStr;

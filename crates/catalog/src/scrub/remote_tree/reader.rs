@@ -1,4 +1,4 @@
-//! Translates a host's answers into file states.
+//! Turns the answers of a place into what the scrub judges.
 
 use std::sync::Mutex;
 
