@@ -208,8 +208,8 @@ pub fn message_says_storage_failed(message: &str) -> bool {
     STORAGE_FAILURES.iter().any(|(_, words)| words.iter().any(|words| message.contains(words)))
 }
 
-/// Names why the system permits nobody to change a file: it, or its directory, is immutable or may only grow. Other errors
-/// stay as they are.
+/// Names why the system permits nobody to change a file: it, or its directory, is immutable or may only grow. Other
+/// errors stay as they are.
 pub fn explained(path: &Path, error: io::Error) -> io::Error {
     if Errno::from_io_error(&error) != Some(Errno::PERM) {
         return error;

@@ -197,8 +197,8 @@ pub enum Evidence {
         /// Whether its content is now at another name.
         moved_away: bool,
     },
-    /// All of it was read twice, and it is not what the keeper of its place recorded when it was written there. Nothing else
-    /// is recorded of what was written.
+    /// All of it was read twice, and it is not what the keeper of its place recorded when it was written there.
+    /// Nothing else is recorded of what was written.
     NotAsWritten,
     /// It changed during each of two reads.
     Unsettled,

@@ -99,7 +99,8 @@
 #![cfg_attr(feature = "parity", doc = "| [`parity`] | parity of trees, and repair with it | `parity` |")]
 //!
 //! By default `image`, `catalog`, `mend`, `remote` and `parity` are on; `lake` and `object` are not. `catalog` brings
-//! SQLite. `scrub` needs `catalog`, `scrub_place` also `remote`, and `repair` needs `mend`. What hashes, checks and compares needs no feature.
+//! SQLite. `scrub` needs `catalog`, `scrub_place` also `remote`, and `repair` needs `mend`. What hashes, checks and
+//! compares needs no feature.
 //!
 //! The library never prints, ends the process, handles signals or changes the process's priority, unless a
 //! function says so by its name ([`files::go_to_background`]). Two features set something for the whole process:

@@ -14,7 +14,8 @@ use super::top_directory::{Top, is_gone};
 use super::tree_guard::{require_tree, unmounted};
 use super::{RootFault, ScrubError};
 use crate::store::{
-    Catalog, CatalogRecord, GoneContents, Moment, Position, RecordChange, Root, Seen, Stamp, State,
+    Catalog, CatalogRecord, GoneContents, Moment, Position, RecordChange, RecordName, Root, Seen, Stamp,
+    State,
 };
 use verisum_files::reread::{self, Bypass};
 use verisum_files::{Stat, Timestamp};
@@ -158,7 +159,8 @@ fn accept_with(
     let root = root_of(catalog, path)?;
     let algorithms = catalog.algorithms()?;
     let gone = catalog.gone_contents(root.id)?;
-    let accepting = Accepting { catalog, root: &root, algorithms, gone, what };
+    let missing = catalog.missing_names(root.id)?;
+    let accepting = Accepting { catalog, root: &root, algorithms, gone, missing, what };
     let mut found = 0;
     let mut after = Position::START;
     let mut is_any_damaged = false;
@@ -214,6 +216,9 @@ struct Accepting<'a> {
     algorithms: HashMap<i64, String>,
     /// Bad files that are gone. What is accepted may be one of them.
     gone: GoneContents,
+    /// Names that are missing, by inodes. What is accepted may be the file of one: what is recorded of that name says
+    /// nothing of it any more.
+    missing: HashMap<u64, Vec<RecordName>>,
     what: &'a Accept<'a>,
 }
 
@@ -276,7 +281,8 @@ impl Accepting<'_> {
                 self.catalog.apply(root, directory, &name, &RecordChange::Add(record))?;
                 self.catalog.note_generation_at(self.root, &accepted.path, &record)?;
                 let content = (record.algorithm, record.digest.as_bytes().to_vec());
-                for other in self.gone.get(&content).into_iter().flatten() {
+                let missing = self.missing.get(&record.inode);
+                for other in self.gone.get(&content).into_iter().chain(missing).flatten() {
                     self.catalog.forget_gone(other)?;
                 }
                 self.catalog.absolve(root, &record)

@@ -120,16 +120,17 @@ impl Plan {
     }
 
     /// Files are about to be read. On a busy machine, what comes before the first can take all of the budget in each
-    /// run, and no run would ever verify anything: so the time is not over before one is read, and a tenth of the
-    /// budget is left for others.
+    /// run, and no run would ever verify anything: so from here on a tenth of the budget is left, and the time is not
+    /// over before one is read.
     pub(super) fn begin_reading(&self) {
+        self.leave_a_tenth();
         self.begins.store(self.budget.is_some_and(|budget| !budget.is_zero()), Ordering::Relaxed);
     }
 
     /// A file was read.
     pub(super) fn has_read(&self) {
-        if self.begins.load(Ordering::Relaxed) && self.begins.swap(false, Ordering::Relaxed) {
-            self.leave_a_tenth();
+        if self.begins.load(Ordering::Relaxed) {
+            self.begins.store(false, Ordering::Relaxed);
         }
     }
 

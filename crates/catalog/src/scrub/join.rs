@@ -1,5 +1,5 @@
-//! Joins lost names with the new files that were moved from there. They keep their records and their history; a file that was bad
-//! stays bad under its new name.
+//! Joins lost names with the new files that were moved from there. They keep their records and their history; a file
+//! that was bad stays bad under its new name.
 //!
 //! A lost name is one whose file is gone, in the part of the tree where the walk was, elsewhere in it, or in
 //! another tree of the catalogue. [`HEIRS`] says which of the files that the run recorded first is what was lost.
@@ -24,8 +24,8 @@ pub(super) struct HeirRule {
     verdict: Option<Verdict>,
 }
 
-/// Which file has the record of a lost name from now on: the first that there is, by the rows of this table. `docs/verdicts.md`
-/// has the same in words.
+/// Which file has the record of a lost name from now on: the first that there is, by the rows of this table.
+/// `docs/verdicts.md` has the same in words.
 pub(super) const HEIRS: [HeirRule; 4] = [
     HeirRule { likeness: Likeness::Itself, verdict: Some(Verdict::Moved) },
     HeirRule { likeness: Likeness::Content, verdict: Some(Verdict::Moved) },

@@ -1,5 +1,5 @@
-//! Bad content that was seen before and is no longer at its place. It may appear again, in this run or years later, in a part of
-//! the tree that no run has read meanwhile. Each name and inode that was bad has a row, until somebody
+//! Bad content that was seen before and is no longer at its place. It may appear again, in this run or years later,
+//! in a part of the tree that no run has read meanwhile. Each name and inode that was bad has a row, until somebody
 //! accepts the file, or the content is known to be bad under another name.
 //!
 //! Records that other files took the names of are here too, as sound ones: their own files may be where the run
@@ -16,7 +16,7 @@ use rusqlite::{Row, params, params_from_iter};
 use verisum_digest::Output;
 
 use super::guard::IS_INTACT;
-use super::record::{CORRUPT, GONE, RECORDED, output, record, recorded, unsigned};
+use super::record::{CORRUPT, GONE, MISSING, RECORDED, output, record, recorded, unsigned};
 use super::{Catalog, CatalogRecord, Moment, RecordName, Result, Root, Seen, Stamp};
 
 /// How long sound records are remembered at most: there may never be a run over the whole root.
@@ -184,6 +184,21 @@ impl Catalog {
         let all: Vec<_> = self.rows(&sql, (root, GONE), content)?;
         for (content, name) in all {
             found.entry(content).or_default().push(name);
+        }
+        Ok(found)
+    }
+
+    /// The missing names of a root, by the inodes of their files.
+    pub(crate) fn missing_names(&self, root: i64) -> Result<HashMap<u64, Vec<RecordName>>> {
+        let sql = format!(
+            "SELECT inode, directory, name FROM file
+             WHERE root = ?1 AND state <> 0 AND state = {MISSING} AND inode <> 0"
+        );
+        let name = |row: &Row<'_>| Ok((row.get::<_, i64>(0)? as u64, (row.get(1)?, row.get(2)?)));
+        let all: Vec<(u64, RecordName)> = self.rows(&sql, [root], name)?;
+        let mut found: HashMap<u64, Vec<RecordName>> = HashMap::new();
+        for (inode, name) in all {
+            found.entry(inode).or_default().push(name);
         }
         Ok(found)
     }

@@ -18,7 +18,7 @@ use std::sync::Arc;
 use clap::Args;
 use rustix::io::Errno;
 use verisum::blockhash::Params;
-use verisum::digest::{Digest, Output};
+use verisum::digest::{Algorithm, Digest, Output};
 use verisum::files::check::{Compute, Event, Extra, Find, Lists, check};
 use verisum::files::store::manifest::{self, BlockHashes, Dialect, Listed};
 use verisum::files::{Excludes, Limits, Misjudged, Plan};
@@ -155,7 +155,11 @@ pub(crate) fn lists_of(
             return is(block_hashes::is_digest, &claim.algorithm).then_some(Misjudged::Files);
         }
         if is(block_hashes::fits, &claim.algorithm) {
-            return Some(Misjudged::BlockHashes);
+            // `image sum -c` has to be told of any digest but its own.
+            let named = Algorithm::find(&claim.algorithm).filter(|named| named.id != "sha256");
+            return Some(
+                named.map_or(Misjudged::BlockHashes, |named| Misjudged::BlockHashesBy { id: named.id }),
+            );
         }
         let may_be_other =
             claim.assumed && claim.algorithm != ALSO_USUAL && claim.digest.as_bytes().len() == 32;

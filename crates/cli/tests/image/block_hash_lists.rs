@@ -171,6 +171,13 @@ fn a_bare_list_of_block_hashes_is_refused_with_the_reason() {
         (VERISUM, "image sum --untagged a b", ""),
         (VERISUM, "image sum --untagged -a blake3 a b", "-a blake3"),
     ] {
+        let reason = &match options.strip_prefix("-a ") {
+            Some(id) => format!(
+                "verisum: SUMS: the list holds block hashes by {id} (verisum image sum, blksum), not digests of files \
+                 (`verisum image sum -c -a {id}` checks them)"
+            ),
+            None => reason.to_string(),
+        };
         folder.list(program, words);
         folder.verisum(&format!("check {options} SUMS")).failed(3, reason);
         let ended = folder.verisum(&format!("image sum -c {options} SUMS"));

@@ -674,6 +674,26 @@ fn what_was_accepted_is_good_under_its_next_name() {
 }
 
 #[test]
+fn what_was_accepted_is_good_though_another_name_of_its_file_is_missing() {
+    let tree = Tree::new();
+    fs::hard_link(tree.path("f1"), tree.path("h")).unwrap();
+    tree.scrub(&[]).clean();
+    fs::remove_file(tree.path("h")).unwrap();
+    expect_all(&tree, &tree.scrub(&["-v"]), 0, &[("missing", "h")]);
+    rot(&tree.path("f1"), "CONTENT 1");
+    expect_all(&tree, &tree.scrub(&["-v"]), 1, &[("suspicious", "f1")]);
+    tree.accept(&tree.path("f1")).clean();
+    expect_all(&tree, &tree.scrub(&["-v"]), 0, &[]);
+    // The record of the missing name is of this inode, and of another content.
+    swap(&tree, "f1", "f2");
+    let ended = tree.scrub(&["-v"]);
+    expect_all(&tree, &ended, 0, &[("modified", "f1"), ("modified", "f2")]);
+    check(&tree.catalog());
+    // It is still told, and can be restored.
+    expect_all(&tree, &tree.scrub(&["-v", "--missing", "fail"]), 1, &[("missing", "h")]);
+}
+
+#[test]
 fn what_was_accepted_under_a_name_that_it_took_from_another_is_good_everywhere() {
     for act in ["rename", "link", "copy"] {
         let tree = Tree::new();

@@ -26,8 +26,8 @@ pub fn process_of(rest: &[u8]) -> Option<i32> {
 /// Digits of the number in the name that `parity repair` gives a file beside its place.
 const SEAL: usize = 16;
 
-/// Whether a name is one that a repair gives a file for a moment: what has it is no file of a tree. Other names that begin
-/// so are somebody's own.
+/// Whether a name is one that a repair gives a file for a moment: what has it is no file of a tree. Other names that
+/// begin so are somebody's own.
 pub fn is_passing(name: &[u8]) -> bool {
     let Some(own) = name.strip_prefix(PASSING.as_bytes()) else { return false };
     let is_digit = |byte: &u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');

@@ -31,7 +31,7 @@ pub(crate) struct TagsVerifyArgs {
     #[arg(long, value_name = "DURATION")]
     max_age: Option<String>,
 
-    /// Time budget: stop reading after this time; files that are only partly read are left for the next run
+    /// Time budget: stop reading after this time; the next run reads files anew that this one did not read to the end
     #[arg(long = "for", value_name = "DURATION")]
     budget: Option<String>,
 

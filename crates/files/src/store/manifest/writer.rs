@@ -397,8 +397,13 @@ fn fits_line(name: &[u8]) -> Result<(), &'static str> {
 }
 
 fn fits_sfv(name: &[u8]) -> Result<(), &'static str> {
-    match name.last() {
-        Some(b' ' | b'\t') => Err("a name with a space at its end"),
+    let last = name.rsplit(|byte| matches!(byte, b' ' | b'\t')).next().unwrap_or(name);
+    match last {
+        b"" if !name.is_empty() => Err("a name with a space at its end"),
+        // It could be one of several numbers behind the name.
+        _ if last.len() == 8 && last != name && last.iter().all(u8::is_ascii_hexdigit) => {
+            Err("a name with a number at its end")
+        }
         _ => fits_line(name),
     }
 }
@@ -536,6 +541,15 @@ mod tests {
         assert_eq!(written(zero, &["md5"], name).unwrap(), format!("{MD5}  a\nb\0").as_bytes());
         assert!(matches!(text(ListFormat::Sfv, &["crc32"], name), Err(Unwritable::Name { .. })));
         assert!(matches!(text(ListFormat::Hashdeep, &["md5"], name), Err(Unwritable::Name { .. })));
+    }
+
+    #[test]
+    fn names_that_sfv_would_read_otherwise_are_refused() {
+        let fits = |name: &[u8]| text(ListFormat::Sfv, &["crc32"], name).is_ok();
+        let refused: [&[u8]; 4] = [b"a ", b"a\t", b"a deadbeef", b"a  DEADBEEF"];
+        assert!(!refused.into_iter().any(fits));
+        let taken: [&[u8]; 5] = [b" a", b"a b", b"deadbeef", b"a deadbee", b"deadbeef a"];
+        assert!(taken.into_iter().all(fits));
     }
 
     #[test]
