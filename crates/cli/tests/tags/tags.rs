@@ -484,4 +484,8 @@ fn verify_reads_what_is_due_within_its_budget() {
     assert_eq!(cut.code, Some(0), "{}", cut.stderr);
     assert!(cut.stderr.contains("the time budget is used up"), "{}", cut.stderr);
     assert!(cut.out().lines().count() < 40, "{}", cut.out());
+    // A file that takes longer than the budget is verified all the same, or rot in it would never be found.
+    let one = large.path().join("39");
+    let cut = verisum(["verify", "-v", "--for", "1s", "--limit", "512KiB/s", one.to_str().unwrap()]);
+    assert!(cut.out().contains("ok"), "{}{}", cut.out(), cut.stderr);
 }

@@ -146,15 +146,16 @@ pub fn hash_wanted<T: Send>(
     run(&Engine::new(plan, jobs, wanted, &Some, done));
 }
 
-/// As [`hash`], but for the jobs that `prepare` makes of those that come, if any: on the threads that hash,
+/// As [`hash_wanted`], but for the jobs that `prepare` makes of those that come, if any: on the threads that hash,
 /// right before a file is opened. What takes long to find out of each file is found out in parallel there.
 pub(crate) fn hash_prepared<T: Send>(
     plan: &Plan,
     jobs: &mut (dyn Iterator<Item = Job<T>> + Send),
+    wanted: &(dyn Fn(&T) -> bool + Sync),
     prepare: &(dyn Fn(Job<T>) -> Option<Job<T>> + Sync),
     done: &(dyn Fn(Hashed<T>) -> ControlFlow<()> + Sync),
 ) {
-    run(&Engine::new(plan, jobs, &|_| true, prepare, done));
+    run(&Engine::new(plan, jobs, wanted, prepare, done));
 }
 
 fn run<T: Send>(engine: &Engine<T>) {

@@ -54,7 +54,18 @@ pub(super) fn read<T: ReadToken>(
     wanted: &mut (dyn Iterator<Item = Wanted<T>> + Send),
     done: &(dyn Fn(Entry, T, Content) + Sync),
 ) {
-    read_jobs(session, plan, &mut wanted.map(job), &Some, done);
+    read_while(&|| true, session, plan, wanted, done);
+}
+
+/// As [`read`], but begins no file as soon as it does not go on.
+pub(super) fn read_while<T: ReadToken>(
+    goes_on: &(dyn Fn() -> bool + Sync),
+    session: &Session,
+    plan: &Plan,
+    wanted: &mut (dyn Iterator<Item = Wanted<T>> + Send),
+    done: &(dyn Fn(Entry, T, Content) + Sync),
+) {
+    read_jobs(session, plan, (&mut wanted.map(job), goes_on), &Some, done);
 }
 
 /// As [`read`], for what `choose` wants of all files, which it is asked in parallel.
@@ -70,13 +81,14 @@ pub(super) fn read_chosen<T: ReadToken>(
         Some(_) => Some(job),
         None => choose(job.entry).map(self::job),
     };
-    read_jobs(session, plan, &mut entries.map(|entry| Job { entry, set: 0, token: None }), &prepare, done);
+    let mut jobs = entries.map(|entry| Job { entry, set: 0, token: None });
+    read_jobs(session, plan, (&mut jobs, &|| true), &prepare, done);
 }
 
 fn read_jobs<T: ReadToken>(
     session: &Session,
     plan: &Plan,
-    jobs: &mut (dyn Iterator<Item = Unread<T>> + Send),
+    (jobs, goes_on): (&mut (dyn Iterator<Item = Unread<T>> + Send), &(dyn Fn() -> bool + Sync)),
     prepare: &(dyn Fn(Unread<T>) -> Option<Unread<T>> + Sync),
     done: &(dyn Fn(Entry, T, Content) + Sync),
 ) {
@@ -102,7 +114,7 @@ fn read_jobs<T: ReadToken>(
         ControlFlow::Continue(())
     };
     let plan = &Plan { settles: true, ..plan.clone() };
-    hash_prepared(plan, jobs, prepare, &|hashed| take(hashed, false));
+    hash_prepared(plan, jobs, &|_| goes_on(), prepare, &|hashed| take(hashed, false));
     let second = std::mem::take(&mut *lock(&again));
     hash(plan, &mut second.into_iter().map(job), &|hashed| take(hashed, true));
 }

@@ -1,13 +1,13 @@
 //! Compares files with their tags.
 
 use std::collections::VecDeque;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use verisum_digest::Output;
 
 use super::files::{OpenedFile, next_entry, open};
 use super::locked_write::Before;
-use super::reading::{ReadToken, Wanted, read};
+use super::reading::{ReadToken, Wanted, read_while};
 use super::session::{DigestSets, Session};
 use super::{Counts, Entries, TagFinding, TagOutcome, TagSink, TaggingOptions, now};
 use crate::{Content, Entry, Plan, Record, Timestamp, Verdict};
@@ -23,16 +23,23 @@ pub struct VerifyOptions {
     pub max_age: Option<Duration>,
     /// The share of these that is read, by chance: above 0, and up to 1, which is all of them.
     pub sample: f64,
+    /// When no more files are begun.
+    pub begin_until: Option<Instant>,
 }
 
 impl Default for VerifyOptions {
     /// Every file is read, and nothing is written.
     fn default() -> VerifyOptions {
-        VerifyOptions { stamp: false, max_age: None, sample: 1.0 }
+        VerifyOptions { stamp: false, max_age: None, sample: 1.0, begin_until: None }
     }
 }
 
 impl VerifyOptions {
+    /// Whether there is no time for another file.
+    pub fn is_over(&self) -> bool {
+        self.begin_until.is_some_and(|end| Instant::now() >= end)
+    }
+
     /// Whether a file with these tags is to be read.
     fn is_due(&self, records: &[(usize, Record)]) -> bool {
         let now = now();
@@ -70,7 +77,8 @@ pub fn verify(
         let plan = run.plan.clone();
         run.new_set = false;
         let mut wanted = std::iter::from_fn(|| run.next_wanted(entries));
-        read(&session, &plan, &mut wanted, &|entry, tagged: TaggedRecords, content| {
+        let goes_on = || !verifying.is_over();
+        read_while(&goes_on, &session, &plan, &mut wanted, &|entry, tagged: TaggedRecords, content| {
             for (record, computed) in tagged.records.iter().zip(&content.digests) {
                 compare(&session, verifying, &entry, (record, tagged.is_apart), computed, &content);
             }
@@ -135,7 +143,7 @@ impl VerifyRun<'_> {
     /// The next file to read, with its records.
     fn next_wanted(&mut self, entries: Entries) -> Option<Wanted<TaggedRecords>> {
         loop {
-            if self.new_set {
+            if self.new_set || self.verifying.is_over() {
                 return None;
             }
             if let Some(wanted) = self.next.pop_front() {

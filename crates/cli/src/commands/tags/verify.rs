@@ -1,12 +1,11 @@
 //! `verisum verify`: compares files with their checksums.
 
-use std::sync::Arc;
 use std::time::Instant;
 
 use clap::Args;
+use verisum::files::Verdict;
 use verisum::files::store::xattr::Family;
 use verisum::files::tags::{self, TagOutcome, TaggingOptions, VerifyOptions};
-use verisum::files::{Stop, Verdict};
 
 use super::options::{ApartArgs, TagTreeArgs, Writes};
 use super::report::TagReporter;
@@ -31,7 +30,7 @@ pub(crate) struct TagsVerifyArgs {
     #[arg(long, value_name = "DURATION")]
     max_age: Option<String>,
 
-    /// Time budget: stop reading after this time; the next run reads files anew that this one did not read to the end
+    /// Time budget: begin no file after this time; files that were begun are read to their end
     #[arg(long = "for", value_name = "DURATION")]
     budget: Option<String>,
 
@@ -63,9 +62,7 @@ pub(crate) fn run(arguments: TagsVerifyArgs, output: &mut Output) -> Result<Exit
     verifying.max_age = max_age;
     verifying.sample = sample.unwrap_or(1.0);
     let budget = values::optional_duration("--for", &arguments.budget)?;
-    if let Some(budget) = budget {
-        options.plan.stop = Arc::new(Stop::at(Instant::now() + budget));
-    }
+    verifying.begin_until = budget.and_then(|budget| Instant::now().checked_add(budget));
     let mut walk = arguments.tree.walk()?;
     let told = options.plan.progress.clone();
     let reporter =
@@ -74,7 +71,7 @@ pub(crate) fn run(arguments: TagsVerifyArgs, output: &mut Output) -> Result<Exit
         tags::verify(&mut walk, &options, verifying, &|finding| reporter.finding(finding))
     });
     let exit = reporter.end(&counts)?;
-    if budget.is_some() && options.plan.stop.is_due() {
+    if verifying.is_over() {
         let next = match arguments.stamp {
             true => "the next run verifies the files that are left",
             false => "without --stamp, the next run begins with the same files",
