@@ -114,6 +114,8 @@ mod compare;
 mod repair;
 #[cfg(feature = "catalog")]
 mod scrub;
+#[cfg(all(feature = "catalog", feature = "remote"))]
+mod scrub_place;
 
 pub use verisum_digest as digest;
 pub use verisum_files as files;
@@ -160,6 +162,6 @@ pub use repair::repair;
 #[cfg(feature = "catalog")]
 pub use scrub::scrub;
 #[cfg(all(feature = "catalog", feature = "remote"))]
-pub use scrub::{Scrubbed, scrub_place};
+pub use scrub_place::{Scrubbed, scrub_place};
 #[cfg(all(feature = "mend", feature = "parity"))]
 pub use trusted_place::{TRUSTED_DIGEST, with_records_of};

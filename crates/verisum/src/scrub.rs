@@ -1,34 +1,12 @@
-//! `scrub` and `scrub_place`: compare a tree with its catalogue.
+//! `scrub`: compares a tree of this machine with its catalogue.
 
-#[cfg(feature = "remote")]
-use std::ffi::OsStr;
-#[cfg(feature = "remote")]
-use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 #[cfg(feature = "mend")]
 use std::path::PathBuf;
-#[cfg(feature = "remote")]
-use std::sync::Mutex;
 
-#[cfg(feature = "remote")]
-use verisum_catalog::scrub::PlaceTree;
 use verisum_catalog::scrub::{self, ScrubError, ScrubOptions, ScrubReport, ScrubSummary};
 use verisum_catalog::store::{Catalog, Lock};
-#[cfg(feature = "remote")]
-use verisum_files::place::{Place, PlaceEvent};
 use verisum_files::{Outlet, Results, StartError};
-#[cfg(feature = "remote")]
-use verisum_remote::{Address, Host};
-
-/// What the scrub of a tree in any place tells.
-#[cfg(feature = "remote")]
-#[derive(Debug)]
-pub enum Scrubbed {
-    /// A file that is not as it was.
-    File(ScrubReport),
-    /// What the place says beside, such as a note about how it is read.
-    Event(PlaceEvent),
-}
 
 /// Scrubs a directory of this machine: compares it with the catalogue at a path, records what is new or changed, and
 /// reads the rest again, stalest first. Each file that is not as it was is a result. The catalogue is made if there
@@ -71,64 +49,8 @@ pub fn scrub(
     })
 }
 
-/// Scrubs a tree in any place as [`scrub()`] does one of this machine: address and place as `remote::Hosts::tree` opens
-/// them. The catalogue knows the tree by its address, and one of this machine by its absolute path.
-///
-/// ```no_run
-/// use std::ffi::OsStr;
-/// use std::path::Path;
-///
-/// use verisum::Scrubbed;
-/// use verisum::catalog::scrub::ScrubOptions;
-/// use verisum::remote::{HostOptions, Hosts};
-///
-/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// let hosts = Hosts::new(HostOptions::default(), &std::env::temp_dir());
-/// let (address, place) = hosts.tree(OsStr::new("web1:/srv/photos"))?;
-/// let catalog = Path::new("photos.db");
-/// let mut results = verisum::scrub_place(catalog, &address, place, &ScrubOptions::default())?;
-/// for scrubbed in &mut results {
-///     match scrubbed {
-///         Scrubbed::File(file) => println!("{}: {:?}", file.path.display(), file.verdict),
-///         Scrubbed::Event(event) => eprintln!("{event:?}"),
-///     }
-/// }
-/// println!("{} files were read", results.finish()?.read_files);
-/// # Ok(())
-/// # }
-/// ```
-///
-/// # Errors
-/// The system has no thread left. What is wrong with the catalogue, the address, the place or the tree is the end of
-/// the results.
-#[cfg(feature = "remote")]
-pub fn scrub_place(
-    catalog: &Path,
-    address: &Address,
-    mut place: Box<dyn Place>,
-    options: &ScrubOptions,
-) -> Result<Results<Scrubbed, Result<ScrubSummary, ScrubError>>, StartError> {
-    let address = address.clone();
-    start(catalog, options, move |catalog, options, outlet| {
-        let mut report = |file| {
-            outlet.give(Scrubbed::File(file));
-        };
-        if address.host == Host::Local {
-            let directory = Path::new(OsStr::from_bytes(&address.path));
-            return scrub::scrub(catalog, directory, options, &mut report);
-        }
-        let known_as = address.recorded().map_err(|error| ScrubError::Remote {
-            path: OsStr::from_bytes(&address.address()).into(),
-            why: error.to_string(),
-        })?;
-        let notes = |event| outlet.give(Scrubbed::Event(event));
-        let mut tree = PlaceTree { place: &mut *place, root: &address.path, notes: &notes };
-        scrub::scrub_tree(catalog, &known_as, (options, &Mutex::new(())), &mut tree, &mut report)
-    })
-}
-
 /// Runs a scrub on a thread, with the catalogue open and locked.
-fn start<T: Send + 'static>(
+pub(crate) fn start<T: Send + 'static>(
     catalog: &Path,
     options: &ScrubOptions,
     run: impl FnOnce(&mut Catalog, &ScrubOptions, &Outlet<T>) -> Result<ScrubSummary, ScrubError> + Send + 'static,
