@@ -36,6 +36,8 @@ pub(super) struct Jobs<'a> {
     stage: Stage,
     walk: Walk,
     levels: Vec<Level>,
+    /// The directory of the last entry of the walk, if its level is the last.
+    within: Option<Arc<Directory>>,
     next_directory: i64,
     /// Device and inode of files that belong to the catalogue.
     own: Vec<(u64, u64)>,
@@ -173,6 +175,7 @@ impl<'a> Jobs<'a> {
             stage: Stage::Bad,
             walk: Walk::new(vec![scope.path.clone()], walk),
             levels: Vec::new(),
+            within: None,
             next_directory,
             own,
             withheld: withheld.collect(),

@@ -17,7 +17,7 @@ use super::finish::last_known;
 use super::jobs::tells_of_storage;
 use super::tally::{Tally, Untried};
 use super::top_directory::is_mounted_over;
-use super::writer::{Judged, Message};
+use super::writer::{Judged, Message, SpentBoxes};
 use super::{ScrubOptions, SecondReading, due};
 use crate::store::{
     Catalog, CatalogRecord, Moment, PAST, RecordChange, RecordFinding, RecordSummary, Seen, State, Trouble,
@@ -55,6 +55,7 @@ pub(super) struct ScrubJudge<'a> {
     pub generations: Option<(Mutex<Catalog>, i64)>,
     /// The last device that was found to keep when files were made.
     pub keeps_births: AtomicU64,
+    pub spent: &'a SpentBoxes,
 }
 
 /// What was found of a file.
@@ -126,7 +127,7 @@ impl ScrubJudge<'_> {
                     Some(_) if judged.found.is_none() => judged.unread = entry.stat().ok(),
                     _ => {}
                 }
-                Message::Judged(Box::new(judged))
+                Message::Judged(self.spent.boxed(judged))
             }
             None => Message::Gone {
                 directory: token.directory,

@@ -12,7 +12,7 @@ use super::jobs::Outcome;
 use super::judge::ScrubJudge;
 use super::local_tree::LocalTree;
 use super::tally::Tally;
-use super::writer::Writer;
+use super::writer::{SpentBoxes, Writer};
 use super::{PlaceTree, Scope, ScrubError, ScrubOptions, ScrubReport, ScrubSummary, due, forecast};
 use crate::store::{self, Catalog, Run, absolute};
 use verisum_files::place::LocalPlace;
@@ -115,6 +115,7 @@ pub fn scrub_tree(
         false => None,
     };
     let keeps_births = AtomicU64::new(u64::MAX);
+    let spent = SpentBoxes::default();
     let judge = ScrubJudge {
         digests: &digests,
         algorithm,
@@ -123,6 +124,7 @@ pub fn scrub_tree(
         plan: &plan,
         generations,
         keeps_births,
+        spent: &spent,
     };
     let work = Work { scope: &scope, options, plan: &plan, judge, is_rehashed, turn };
     let writer = Writer::new(catalog, &work, &history, report);

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
+use std::sync::Mutex;
 use std::sync::mpsc::{Receiver, TryRecvError};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -16,7 +17,7 @@ use super::{Scope, ScrubError, ScrubOptions, ScrubReport, ScrubSummary, SecondRe
 use crate::store::{
     self, Catalog, CatalogRecord, Moment, RecordChange, RecordFinding, RecordName, Run, Seen, State, Trouble,
 };
-use verisum_files::{Stat, Verdict, VerdictClass};
+use verisum_files::{Stat, Verdict, VerdictClass, lock};
 
 /// How long a result waits to be kept.
 const INTERVAL: Duration = Duration::from_secs(1);
@@ -73,6 +74,25 @@ pub(super) struct Judged {
     pub written: Option<WrittenRecord>,
 }
 
+/// Boxes that were written, for those who judge to use again: where one thread frees what another has allocated, they
+/// wait for each other.
+#[derive(Default)]
+pub(super) struct SpentBoxes(Mutex<Vec<Box<Judged>>>);
+
+impl SpentBoxes {
+    /// Puts it into such a box, if there is one.
+    pub(super) fn boxed(&self, judged: Judged) -> Box<Judged> {
+        let spent = lock(&self.0).pop();
+        match spent {
+            Some(mut spent) => {
+                *spent = judged;
+                spent
+            }
+            None => Box::new(judged),
+        }
+    }
+}
+
 /// A record of what the place of a file recorded of it.
 pub(super) struct WrittenRecord {
     /// What was recorded here before.
@@ -91,6 +111,7 @@ pub(super) struct Writer<'a> {
     pub(super) summary: ScrubSummary,
     /// The names of the digests, by set.
     names: Vec<String>,
+    spent: &'a SpentBoxes,
     /// New files may be moved ones, because there are records already.
     may_be_moved: bool,
     checkpoint: Instant,
@@ -111,7 +132,7 @@ impl<'a> Writer<'a> {
         history: &[Run],
         report: &'a mut (dyn FnMut(ScrubReport) + Send),
     ) -> Writer<'a> {
-        let (scope, options) = (work.scope, work.options);
+        let (scope, options, spent) = (work.scope, work.options, work.judge.spent);
         let names = work.judge.digests.sets.iter().map(|digest| digest.name().to_string()).collect();
         let unfinished = history.iter().take_while(|run| !run.is_whole());
         let news_since = unfinished.map(|run| run.started).fold(options.started(), Moment::min);
@@ -126,6 +147,7 @@ impl<'a> Writer<'a> {
             report,
             summary,
             names,
+            spent,
             may_be_moved,
             checkpoint,
             news_since,
@@ -161,9 +183,13 @@ impl<'a> Writer<'a> {
             self.checkpoint = Instant::now();
         }
         let algorithms = self.catalog.algorithms()?;
+        let mut spent = Vec::new();
         for message in batch.drain(..) {
             match message {
-                Message::Judged(mut judged) => self.tell(&mut judged),
+                Message::Judged(mut judged) => {
+                    self.tell(&mut judged);
+                    spent.push(judged);
+                }
                 Message::Unlisted { path, error, storage_failed, .. } => {
                     self.tell_unlisted(path, error, storage_failed);
                 }
@@ -185,6 +211,7 @@ impl<'a> Writer<'a> {
                 | Message::Forget { .. } => {}
             }
         }
+        lock(&self.spent.0).append(&mut spent);
         Ok(())
     }
 

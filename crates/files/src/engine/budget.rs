@@ -11,6 +11,9 @@ const RESERVED: usize = 14;
 /// The most files that a thread takes at once.
 const MOST_TAKEN: usize = 128;
 
+/// The most files that wait to be taken: as many as a directory may have, while the next one is looked at.
+const MOST_WAITING: usize = 256;
+
 /// The most large files that are open at the same time.
 const MOST_STREAMS: usize = 256;
 
@@ -29,8 +32,9 @@ impl Budget {
     fn of(current: Option<u64>) -> Budget {
         let limit = limit(current);
         let levels = levels(limit);
-        // Half of the files are large, and stay open when others are taken.
-        Budget((limit.saturating_sub(RESERVED + levels) / 4).max(1))
+        // Some files are small, as many are large and stay open when others are taken. Of as many that wait only the
+        // directories are open.
+        Budget((limit.saturating_sub(RESERVED + levels) / 5).max(1))
     }
 
     /// How many of the directories that a walk is in may be open.
@@ -46,6 +50,11 @@ impl Budget {
     /// How many files each of so many threads may take at once.
     pub(crate) fn files_at_once(&self, threads: usize) -> usize {
         (self.0 / threads).clamp(1, MOST_TAKEN)
+    }
+
+    /// How many files may wait to be taken.
+    pub(super) fn waiting(&self) -> usize {
+        self.0.min(MOST_WAITING)
     }
 
     /// How many large files may be in progress.
@@ -74,12 +83,12 @@ mod tests {
                 let threads = budget.threads(wanted);
                 let small = threads * budget.files_at_once(threads);
                 // A thread that has begun to take files ends with it.
-                let open = 2 * (small + budget.streams(1000));
+                let open = 2 * (small + budget.streams(1000)) + budget.waiting();
                 let rest = RESERVED + levels(limit as usize);
                 assert!(open + rest <= limit as usize, "{wanted} threads, {limit} files: {open}");
             }
         }
         assert_eq!(Budget::of(None).files_at_once(2), MOST_TAKEN);
-        assert_eq!(Budget::of(Some(1024)).files_at_once(2), 122);
+        assert_eq!(Budget::of(Some(1024)).files_at_once(2), 97);
     }
 }

@@ -1,11 +1,14 @@
 //! The job queue: the caller's iterator, which all threads draw from, within a window.
 
 use std::collections::VecDeque;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard};
 
 use super::Job;
 use crate::lock;
+
+/// So many jobs are put with those that wait at once.
+const HEAP: usize = 32;
 
 /// A job and its number in the order of the iterator.
 #[derive(Debug)]
@@ -25,7 +28,9 @@ pub(super) enum Pulled<T> {
 
 pub(super) struct JobSource<'a, T> {
     jobs: Mutex<SourceJobs<'a, T>>,
-    returned: Mutex<Vec<NumberedJob<T>>>,
+    /// What the iterator was asked for ahead, and what came back.
+    waiting: Mutex<VecDeque<NumberedJob<T>>>,
+    most_waiting: usize,
     window: Mutex<Window>,
     most_ahead: u64,
     exhausted: AtomicBool,
@@ -44,10 +49,16 @@ struct Window {
 }
 
 impl<'a, T> JobSource<'a, T> {
-    pub(super) fn new(jobs: &'a mut (dyn Iterator<Item = Job<T>> + Send), window: usize) -> Self {
+    /// Of the iterator's jobs up to `most_waiting` are asked for ahead.
+    pub(super) fn new(
+        jobs: &'a mut (dyn Iterator<Item = Job<T>> + Send),
+        window: usize,
+        most_waiting: usize,
+    ) -> Self {
         JobSource {
             jobs: Mutex::new(SourceJobs { iterator: Some(jobs), next: 0 }),
-            returned: Mutex::default(),
+            waiting: Mutex::default(),
+            most_waiting,
             window: Mutex::default(),
             most_ahead: window.max(1) as u64,
             exhausted: AtomicBool::new(false),
@@ -56,37 +67,58 @@ impl<'a, T> JobSource<'a, T> {
 
     /// Takes up to `most` jobs. With `wait` it waits its turn at the iterator.
     pub(super) fn pull(&self, most: usize, wait: bool) -> Pulled<T> {
-        let returned = std::mem::take(&mut *lock(&self.returned));
-        if !returned.is_empty() {
-            return Pulled::Jobs(returned);
+        if let Some(taken) = self.take_waiting(most) {
+            // The iterator needs long for some jobs, such as the first of a directory. One thread asks it
+            // before the others have nothing to do.
+            if !self.is_exhausted()
+                && lock(&self.waiting).len() < self.most_waiting / 2
+                && let Ok(jobs) = self.jobs.try_lock()
+            {
+                self.ask_ahead(jobs);
+            }
+            return Pulled::Jobs(taken);
         }
         if self.is_exhausted() {
             return Pulled::Exhausted;
         }
-        let mut jobs = match self.jobs.try_lock() {
+        let jobs = match self.jobs.try_lock() {
             Ok(jobs) => jobs,
             Err(_) if wait => lock(&self.jobs),
             Err(_) => return Pulled::Later,
         };
-        let oldest = lock(&self.window).oldest;
-        let room = (oldest + self.most_ahead).saturating_sub(jobs.next).min(most as u64);
-        if room == 0 {
-            return Pulled::Later;
+        self.ask_ahead(jobs);
+        match self.take_waiting(most) {
+            Some(taken) => Pulled::Jobs(taken),
+            None if self.is_exhausted() => Pulled::Exhausted,
+            None => Pulled::Later,
         }
-        let mut pulled = Vec::with_capacity(room as usize);
-        while (pulled.len() as u64) < room {
+    }
+
+    fn take_waiting(&self, most: usize) -> Option<Vec<NumberedJob<T>>> {
+        let mut waiting = lock(&self.waiting);
+        let count = waiting.len().min(most);
+        (count > 0).then(|| waiting.drain(..count).collect())
+    }
+
+    /// Asks the iterator for as many jobs as may wait.
+    fn ask_ahead(&self, mut jobs: MutexGuard<'_, SourceJobs<'a, T>>) {
+        let oldest = lock(&self.window).oldest;
+        let room = (oldest + self.most_ahead).saturating_sub(jobs.next);
+        let missing = self.most_waiting.saturating_sub(lock(&self.waiting).len());
+        let mut asked = Vec::new();
+        for _ in 0..room.min(missing as u64) {
             let Some(job) = jobs.iterator.as_mut().and_then(|iterator| iterator.next()) else {
                 jobs.iterator = None;
                 self.exhausted.store(true, Ordering::Release);
                 break;
             };
-            pulled.push(NumberedJob { number: jobs.next, job });
+            asked.push(NumberedJob { number: jobs.next, job });
             jobs.next += 1;
+            if asked.len() == HEAP {
+                lock(&self.waiting).extend(asked.drain(..));
+            }
         }
-        match pulled.is_empty() {
-            true => Pulled::Exhausted,
-            false => Pulled::Jobs(pulled),
-        }
+        lock(&self.waiting).extend(asked);
     }
 
     /// Whether the iterator has no more.
@@ -99,9 +131,9 @@ impl<'a, T> JobSource<'a, T> {
         self.is_exhausted() && lock(&self.jobs).next <= jobs as u64
     }
 
-    /// Whether a job came back and waits.
-    pub(super) fn has_returned(&self) -> bool {
-        !lock(&self.returned).is_empty()
+    /// Whether a job waits.
+    pub(super) fn has_waiting(&self) -> bool {
+        !lock(&self.waiting).is_empty()
     }
 
     /// Asks the iterator for no more.
@@ -114,7 +146,7 @@ impl<'a, T> JobSource<'a, T> {
         if jobs.is_empty() {
             return;
         }
-        lock(&self.returned).extend(jobs);
+        lock(&self.waiting).extend(jobs);
     }
 
     /// Says that jobs are finished.

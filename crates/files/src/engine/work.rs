@@ -169,7 +169,7 @@ impl<'a, T: Send> Engine<'a, T> {
             wanted,
             prepare,
             done,
-            source: JobSource::new(jobs, plan.window),
+            source: JobSource::new(jobs, plan.window, budget.waiting()),
             pool: Pool::new(Shares::new(plan, &lanes, threads), threads, streams),
             links: plan.hard_links_once.then(Links::new),
             threads,
@@ -272,7 +272,7 @@ impl<'a, T: Send> Engine<'a, T> {
             return NextWork::GiveUp(left);
         }
         let live = state.live();
-        let has_more = || !self.source.is_exhausted() || self.source.has_returned();
+        let has_more = || !self.source.is_exhausted() || self.source.has_waiting();
         let may_open = live < self.most_streams && has_more();
         if !opens || !may_open || live >= self.lanes() {
             if let Some(stretch) = state.take_stretch(self.threads, &self.plan.progress) {
@@ -297,7 +297,7 @@ impl<'a, T: Send> Engine<'a, T> {
         let pulled = self.source.pull(self.most_taken, is_idle);
         let found = matches!(pulled, Pulled::Jobs(_));
         if let Pulled::Jobs(jobs) = pulled {
-            if jobs.len() > 1 || !self.source.is_exhausted() {
+            if jobs.len() > 1 || !self.source.is_exhausted() || self.source.has_waiting() {
                 call_for_help();
             }
             self.open_all(jobs, worker);

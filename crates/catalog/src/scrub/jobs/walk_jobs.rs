@@ -41,7 +41,7 @@ impl Jobs<'_> {
             let stat = entry.stat()?;
             let directory = self.scope.directory;
             let devices = (stat.device, self.reader.device(directory)?.unwrap_or(stat.device));
-            self.levels.push(Level::new(&self.reader, directory, entry.path(), devices, self.reads_most)?);
+            self.enter(Level::new(&self.reader, directory, entry.path(), devices, self.reads_most)?);
             return Ok(None);
         }
         self.leave_up_to(&entry)?;
@@ -52,8 +52,18 @@ impl Jobs<'_> {
         }
     }
 
+    /// Goes on with a directory.
+    fn enter(&mut self, level: Level) {
+        self.levels.push(level);
+        self.within = None;
+    }
+
     /// Leaves the directories below the one that an entry is in.
     fn leave_up_to(&mut self, entry: &Entry) -> Result<(), ScrubError> {
+        // Most are in that of the entry before, and paths take time to make.
+        if self.within.as_deref().is_some_and(|within| std::ptr::eq(within, entry.directory())) {
+            return Ok(());
+        }
         let directory = entry.directory().path();
         while self.levels.last().is_some_and(|level| level.path != *directory) {
             if let Some(level) = self.levels.pop() {
@@ -61,6 +71,7 @@ impl Jobs<'_> {
             }
         }
         if !self.levels.is_empty() {
+            self.within = entry.folder().ok();
             return Ok(());
         }
         let path = entry.path();
@@ -95,7 +106,7 @@ impl Jobs<'_> {
                     let devices = (stat.device, recorded_device);
                     let mut level = Level::new(&self.reader, id, entry.path(), devices, false)?;
                     level.is_complete = false;
-                    self.levels.push(level);
+                    self.enter(level);
                     return Ok(());
                 }
                 if device == recorded_device && stat.device != parent_device {
@@ -119,7 +130,7 @@ impl Jobs<'_> {
         if level.is_parity {
             self.outcome.parity.push(entry.directory().path().to_path_buf());
         }
-        self.levels.push(level);
+        self.enter(level);
         Ok(())
     }
 
