@@ -73,7 +73,7 @@ pub(crate) fn run(arguments: TagsVerifyArgs, output: &mut Output) -> Result<Exit
     let exit = reporter.end(&counts)?;
     if verifying.is_over() {
         let next = match arguments.stamp {
-            true => "the next run verifies the files that are left",
+            true => "the next run verifies any files that are left",
             false => "without --stamp, the next run begins with the same files",
         };
         ui::say(PROGRAM, &format!("the time budget is used up; {next}"));
