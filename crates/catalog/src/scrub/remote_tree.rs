@@ -403,7 +403,7 @@ impl<'w> RemoteScrub<'_, 'w> {
     }
 
     fn judged(&self, token: Token, name: &[u8], observation: Observation, messages: &mut Vec<Message>) {
-        messages.push(Message::Judged(Box::new(self.judgement(token, name, observation))));
+        messages.push(Message::Judged(self.work.judge.spent.boxed(self.judgement(token, name, observation))));
     }
 
     fn judgement(&self, token: Token, name: &[u8], observation: Observation) -> Judged {

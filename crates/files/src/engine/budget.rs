@@ -32,9 +32,9 @@ impl Budget {
     fn of(current: Option<u64>) -> Budget {
         let limit = limit(current);
         let levels = levels(limit);
-        // Some files are small, as many are large and stay open when others are taken. Of as many that wait only the
-        // directories are open.
-        Budget((limit.saturating_sub(RESERVED + levels) / 5).max(1))
+        // Some files are small, as many are large and stay open when others are taken, and as many wait, of which some are
+        // open too.
+        Budget((limit.saturating_sub(RESERVED + levels) / 6).max(1))
     }
 
     /// How many of the directories that a walk is in may be open.
@@ -83,12 +83,12 @@ mod tests {
                 let threads = budget.threads(wanted);
                 let small = threads * budget.files_at_once(threads);
                 // A thread that has begun to take files ends with it.
-                let open = 2 * (small + budget.streams(1000)) + budget.waiting();
+                let open = 2 * (small + budget.streams(1000) + budget.waiting());
                 let rest = RESERVED + levels(limit as usize);
                 assert!(open + rest <= limit as usize, "{wanted} threads, {limit} files: {open}");
             }
         }
         assert_eq!(Budget::of(None).files_at_once(2), MOST_TAKEN);
-        assert_eq!(Budget::of(Some(1024)).files_at_once(2), 97);
+        assert_eq!(Budget::of(Some(1024)).files_at_once(2), 81);
     }
 }

@@ -169,7 +169,7 @@ impl<'a, T: Send> Engine<'a, T> {
             wanted,
             prepare,
             done,
-            source: JobSource::new(jobs, plan.window, budget.waiting()),
+            source: JobSource::new(jobs, plan.window, budget.waiting(), threads),
             pool: Pool::new(Shares::new(plan, &lanes, threads), threads, streams),
             links: plan.hard_links_once.then(Links::new),
             threads,

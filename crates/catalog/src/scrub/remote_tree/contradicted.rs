@@ -119,7 +119,7 @@ impl RemoteScrub<'_, '_> {
             (judged.recorded, judged.change) = (Some(new), Some(RecordChange::Suspect(bad, finding)));
             judged.written = Some(WrittenRecord { old, new, algorithm: recorded.algorithm.clone() });
         }
-        messages.push(Message::Judged(Box::new(judged)));
+        messages.push(Message::Judged(self.work.judge.spent.boxed(judged)));
         Ok(())
     }
 }
