@@ -77,6 +77,7 @@ pub(super) struct Judged {
 /// Boxes that were written, for those who judge to use again: where one thread frees what another has allocated, they
 /// wait for each other.
 #[derive(Default)]
+#[expect(clippy::vec_box, reason = "the boxes are what is used again")]
 pub(super) struct SpentBoxes(Mutex<Vec<Box<Judged>>>);
 
 impl SpentBoxes {
