@@ -1,4 +1,4 @@
-//! `scrub_place`: compares a tree in any place with its catalogue.
+//! `scrub_place`: compares a tree on a host, in a bucket or on this machine with its catalogue.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;

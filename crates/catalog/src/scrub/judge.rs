@@ -55,6 +55,7 @@ pub(super) struct ScrubJudge<'a> {
     pub generations: Option<(Mutex<Catalog>, i64)>,
     /// The last device that was found to keep when files were made.
     pub keeps_births: AtomicU64,
+    /// For what the writer is told.
     pub spent: &'a SpentBoxes,
 }
 

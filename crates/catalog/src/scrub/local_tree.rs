@@ -63,15 +63,13 @@ fn engine(work: &Work) -> Plan {
         [digest].into_iter().chain(target).cloned().collect()
     });
     let sets = sets.collect();
-    let is_short = options.budget.is_some() && options.limits.is_some();
-    Plan {
-        streams: is_short.then_some(1),
+    let plan = Plan {
         hard_links_once: true,
         settles: true,
         limits: options.limits.clone(),
         stop: options.stop.clone(),
         progress: options.progress.clone(),
-        // What was begun is read to its end: at a limited rate that is to be one file.
-        ..Plan::new(sets, if is_short { 1 } else { options.threads })
-    }
+        ..Plan::new(sets, options.threads)
+    };
+    if options.budget.is_some() { plan.for_some_time() } else { plan }
 }

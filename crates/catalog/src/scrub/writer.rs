@@ -74,8 +74,8 @@ pub(super) struct Judged {
     pub written: Option<WrittenRecord>,
 }
 
-/// Boxes that were written, for those who judge to use again: where one thread frees what another has allocated, they
-/// wait for each other.
+/// Boxes whose content was written, to be used again. If this thread freed what others allocate, they would wait for
+/// each other in the allocator.
 #[derive(Default)]
 #[expect(clippy::vec_box, reason = "the boxes are what is used again")]
 pub(super) struct SpentBoxes(Mutex<Vec<Box<Judged>>>);

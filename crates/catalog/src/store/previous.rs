@@ -1,4 +1,4 @@
-//! Bad content that was seen before and is no longer at its place. It may appear again, in this run or years later,
+//! Bad content, such as rot, that was found before and is no longer at its place. It may appear again, in this run or years later,
 //! in a part of the tree that no run has read meanwhile. Each name and inode that was bad has a row, until somebody
 //! accepts the file, or the content is known to be bad under another name.
 //!

@@ -11,7 +11,7 @@ const RESERVED: usize = 14;
 /// The most files that a thread takes at once.
 const MOST_TAKEN: usize = 128;
 
-/// The most files that wait to be taken: as many as a directory may have, while the next one is looked at.
+/// The most files that wait to be taken: enough for the other threads while one lists the next directory.
 const MOST_WAITING: usize = 256;
 
 /// The most large files that are open at the same time.
@@ -32,8 +32,8 @@ impl Budget {
     fn of(current: Option<u64>) -> Budget {
         let limit = limit(current);
         let levels = levels(limit);
-        // Some files are small, as many are large and stay open when others are taken, and as many wait, of which some are
-        // open too.
+        // A third each: small files, large ones, which stay open when others are taken, and those that wait, of which
+        // some are open too. Each has its directory.
         Budget((limit.saturating_sub(RESERVED + levels) / 6).max(1))
     }
 

@@ -84,6 +84,15 @@ impl Plan {
             progress: Arc::default(),
         }
     }
+
+    /// The same for a run that begins no file after some time, and reads to its end what it began: if the rate is
+    /// limited, one file at a time, so that it ends soon.
+    pub fn for_some_time(mut self) -> Plan {
+        if self.limits.is_some() {
+            (self.threads, self.streams) = (1, Some(1));
+        }
+        self
+    }
 }
 
 /// A file that was hashed, or could not be.

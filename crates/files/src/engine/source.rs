@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use super::Job;
 use crate::lock;
 
-/// How long the iterator is asked for more once there is something to do: it may have to look at many files to find one.
+/// How long the iterator is asked for more once a job waits: it may have to look at many files to find another.
 const ASKED_FOR: Duration = Duration::from_millis(2);
 
 /// A job and its number in the order of the iterator.
@@ -29,7 +29,7 @@ pub(super) enum Pulled<T> {
 
 pub(super) struct JobSource<'a, T> {
     jobs: Mutex<SourceJobs<'a, T>>,
-    /// What the iterator was asked for ahead, and what came back.
+    /// Jobs that the iterator gave and nobody has taken yet, and jobs that were given back.
     waiting: Mutex<VecDeque<NumberedJob<T>>>,
     most_waiting: usize,
     /// If fewer wait, more are asked for.
@@ -93,7 +93,7 @@ impl<'a, T> JobSource<'a, T> {
         }
     }
 
-    /// Asks the iterator for jobs until as many wait as may, or it takes too long.
+    /// Asks the iterator for jobs until enough wait, or it takes too long.
     fn ask_ahead(&self, mut jobs: MutexGuard<'_, SourceJobs<'a, T>>) {
         let oldest = lock(&self.window).oldest;
         let end = oldest + self.most_ahead;

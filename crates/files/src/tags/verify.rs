@@ -63,11 +63,8 @@ pub fn verify(
     report: TagSink,
 ) -> Counts {
     let session = Session::new(options, report);
-    let (mut plan, sets) = session.plan_by_digest();
-    // What was begun is read to its end: at a limited rate that is to be one file.
-    if verifying.begin_until.is_some() && plan.limits.is_some() {
-        (plan.threads, plan.streams) = (1, Some(1));
-    }
+    let (plan, sets) = session.plan_by_digest();
+    let plan = if verifying.begin_until.is_some() { plan.for_some_time() } else { plan };
     let mut run = VerifyRun {
         session: &session,
         verifying,

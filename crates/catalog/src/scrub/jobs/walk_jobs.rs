@@ -60,7 +60,7 @@ impl Jobs<'_> {
 
     /// Leaves the directories below the one that an entry is in.
     fn leave_up_to(&mut self, entry: &Entry) -> Result<(), ScrubError> {
-        // Most are in that of the entry before, and paths take time to make.
+        // Most entries are in the directory of the one before. To make its path each time would take long.
         if self.within.as_deref().is_some_and(|within| std::ptr::eq(within, entry.directory())) {
             return Ok(());
         }
