@@ -3,6 +3,8 @@
 use std::fs::{self, File};
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use verisum_catalog::scrub::{
@@ -207,7 +209,7 @@ fn no_ordinary_operation_is_suspicious_where_all_files_have_one_time() {
         };
         for round in 0..50 {
             // What is made from now on has a later time of birth than the last verification, by any clock.
-            std::thread::sleep(Duration::from_millis(20));
+            thread::sleep(Duration::from_millis(20));
             for _ in 0..100 {
                 let (one, other) = (name(random(NAMES)), name(random(NAMES)));
                 match random(5) {
@@ -250,6 +252,34 @@ fn no_ordinary_operation_is_suspicious_where_all_files_have_one_time() {
         fs::remove_dir_all(&tree).unwrap();
         fs::create_dir(&tree).unwrap();
     }
+}
+
+#[test]
+fn a_directory_that_is_renamed_under_the_walk_does_not_end_the_run() {
+    let folder = tempfile::tempdir().unwrap();
+    let tree = folder.path().join("tree");
+    let (here, away) = (tree.join("here"), folder.path().join("away"));
+    fs::create_dir_all(&here).unwrap();
+    for name in ["one", "two", "three"] {
+        fs::write(here.join(name), name).unwrap();
+    }
+    let mut catalog = Catalog::open(&folder.path().join("c.db")).unwrap();
+    run(&mut catalog, &tree, &options(TODAY));
+    let is_done = AtomicBool::new(false);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            while !is_done.load(Ordering::Relaxed) {
+                fs::rename(&here, &away).unwrap();
+                fs::rename(&away, &here).unwrap();
+            }
+        });
+        let ended = (1..=50).map(|day| scrub(&mut catalog, &tree, &options(TODAY + day * DAY), &mut |_| ()));
+        let ended = ended.collect::<Result<Vec<_>, _>>();
+        is_done.store(true, Ordering::Relaxed);
+        assert_eq!(ended.unwrap().len(), 50);
+    });
+    let summary = run(&mut catalog, &tree, &options(TODAY + 60 * DAY));
+    assert_eq!(summary.count(Verdict::Ok), 3, "{summary:?}");
 }
 
 fn now() -> i64 {

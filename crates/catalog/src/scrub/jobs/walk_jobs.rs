@@ -79,10 +79,17 @@ impl Jobs<'_> {
     }
 
     fn directory(&mut self, entry: &Entry) -> Result<(), ScrubError> {
-        let stat = entry.stat();
+        let stat = match entry.stat() {
+            Ok(stat) => stat,
+            // It is open already: if it was renamed, what is in it would follow.
+            Err(error) => {
+                self.walk.pass_over(entry);
+                self.walk_failed(error);
+                return Ok(());
+            }
+        };
         let Some(level) = self.levels.last_mut() else { return Ok(()) };
         let known = level.child(entry.name());
-        let Ok(stat) = stat else { return Ok(()) };
         let (parent, parent_device, recorded_device) = (level.id, level.device, level.recorded_device);
         if !self.others.is_empty() && self.others.contains(&entry.path()) {
             self.outcome.passed_over.insert(entry.path());
