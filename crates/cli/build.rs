@@ -27,8 +27,10 @@ fn main() {
         return;
     }
     // The addresses that move with the program: a bit for each, in place of 24 bytes each. `verisum-serve` goes
-    // without: hosts may have an older C library, which cannot read them.
-    if c_library().is_some_and(|version| version >= (2, 36)) {
+    // without: hosts may have an older C library, which cannot read them. Another linker may link for one, too.
+    let linker = format!("CARGO_TARGET_{}_LINKER", env::var("TARGET").unwrap_or_default());
+    println!("cargo::rerun-if-env-changed={}", linker.to_uppercase().replace('-', "_"));
+    if env::var_os("RUSTC_LINKER").is_none() && c_library().is_some_and(|version| version >= (2, 36)) {
         for program in ["verisum", "blksum"] {
             println!("cargo::rustc-link-arg-bin={program}=-Wl,-z,pack-relative-relocs");
         }
