@@ -363,7 +363,7 @@ pub(crate) fn accept(
         let (_lock, store) = open_to_write(&catalog).map_err(|error| Failure::from(&error))?;
         let path = wanted.file(&store).map_err(|error| Failure::from(&error))?;
         let now = Timestamp::now();
-        let what = Accept { path: &path, dry: dry_run, enters: cross_file_systems, now };
+        let what = Accept { path: &path, dry: dry_run, cross_file_systems, now };
         let mut found = Vec::new();
         let mut report = |accepted: Accepted| found.push(AcceptedFile(accepted));
         match is_address(&path) {

@@ -133,7 +133,7 @@ python_iterator!(Repair, RepairedFile, |summary| -> RepairSummary { summary.into
 #[pyfunction]
 #[pyo3(signature = (
     path, *, catalog=None, sums=None, tags=false, trust=None, algorithm=None, sources=None, source_catalog=None, dry_run=false,
-    keep_bad=None, leave_missing=false, cross_file_systems=false, in_place=false, parity=None,
+    keep_bad=None, except_missing=false, cross_file_systems=false, in_place=false, parity=None,
     hosts=None, progress=None
 ))]
 #[allow(clippy::too_many_arguments)] // Python names them.
@@ -149,7 +149,7 @@ pub(crate) fn repair(
     source_catalog: Option<FsPath>,
     dry_run: bool,
     keep_bad: Option<FsPath>,
-    leave_missing: bool,
+    except_missing: bool,
     cross_file_systems: bool,
     in_place: bool,
     parity: Option<FsPath>,
@@ -190,8 +190,8 @@ pub(crate) fn repair(
     let mut options = RepairOptions::default();
     options.dry = dry_run;
     options.keep_bad = keep_bad.map(PathBuf::from);
-    options.leaves_missing = leave_missing;
-    options.enters = cross_file_systems;
+    options.except_missing = except_missing;
+    options.cross_file_systems = cross_file_systems;
     options.in_place = in_place;
     if in_place && !matches!(records, Records::Catalog(_)) {
         return Err(PyValueError::new_err("in_place: only a catalogue keeps its journal"));

@@ -358,8 +358,8 @@ fn mend(
     sources.extend(sources_of_parity(path, parity.as_deref(), troubled, note)?);
     let mut mending = repair::RepairOptions::default();
     mending.keep_bad = keep_bad;
-    mending.leaves_missing = true;
-    mending.enters = !options.one_file_system;
+    mending.except_missing = true;
+    mending.cross_file_systems = !options.one_file_system;
     mending.stop = options.stop.clone();
     mending.now = Timestamp::now();
     let mut files = Vec::new();

@@ -37,7 +37,7 @@ def test_what_is_bad_or_missing_comes_back(tree: Path, tmp_path: Path) -> None:
     assert {file.outcome for file in told.values()} == {"mendable"}
     # Both were found with another ctime; the third is missing.
     assert {Path(path).name for path, file in told.items() if file.needs_keep_bad} == {"3", "4"}
-    refused = {Path(file.path).name: file for file in verisum.repair(tree, catalog=catalog, sources=copy, leave_missing=True)}
+    refused = {Path(file.path).name: file for file in verisum.repair(tree, catalog=catalog, sources=copy, except_missing=True)}
     assert {name: file.outcome for name, file in refused.items()} == {"3": "refused", "4": "refused"}
     assert "keep_bad=DIR repairs it" in str(refused["3"].error) and "--" not in str(refused["3"].error)
     foretold = verisum.repair(tree, catalog=catalog, sources=copy, keep_bad=bad, dry_run=True)
@@ -83,7 +83,7 @@ def test_without_a_good_copy_a_file_stays_as_it_is(tree: Path, tmp_path: Path) -
 
 def test_the_trees_of_the_catalogue_are_searched(tree: Path, tmp_path: Path) -> None:
     verisum.scrub(tmp_path / "copy", catalog=tmp_path / "c.db").finish()
-    assert verisum.repair(tree, catalog=tmp_path / "c.db", leave_missing=True, dry_run=True).finish().mendable == 2
+    assert verisum.repair(tree, catalog=tmp_path / "c.db", except_missing=True, dry_run=True).finish().mendable == 2
     summary = verisum.repair(tree / "5", catalog=tmp_path / "c.db").finish()
     assert (summary.repaired, summary.left) == (1, 0)
 

@@ -1461,7 +1461,7 @@ def repair(
     source_catalog: _Path | None = None,
     dry_run: bool = False,
     keep_bad: _Path | None = None,
-    leave_missing: bool = False,
+    except_missing: bool = False,
     cross_file_systems: bool = False,
     in_place: bool = False,
     parity: _Path | None = None,
@@ -1487,7 +1487,7 @@ def repair(
         dry_run: Tell what could be repaired and from where, and change nothing.
         keep_bad: Move bad files to this directory instead of removing them. To another file system they are copied.
             Suspicious and held files are repaired only with it.
-        leave_missing: Leave missing files missing.
+        except_missing: Leave missing files missing.
         cross_file_systems: Also repair files on file systems that are mounted below.
         in_place: Write only the bad blocks, into the file itself. The file must have a mebibyte or more, and parity or a
             block map must tell the digests of its blocks. With `catalog` only.

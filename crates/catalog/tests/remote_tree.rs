@@ -453,7 +453,12 @@ fn too_many_changes_are_held() {
     let summary = records.expect_with(&mut machine, &options, &modified);
     assert_eq!((summary.alarm, summary.held), (Some(TooMuch { files: 5, of: 5, unread: 0 }), 5));
     assert_eq!(records.expect(&mut machine, &modified).held, 5);
-    let what = Accept { path: Path::new(SRV), dry: false, enters: false, now: Timestamp::of_milliseconds(1) };
+    let what = Accept {
+        path: Path::new(SRV),
+        dry: false,
+        cross_file_systems: false,
+        now: Timestamp::of_milliseconds(1),
+    };
     machine.again = 0;
     let mut tree = PlaceTree { place: &mut machine, root: b"/srv", notes: &|_| true };
     assert_eq!(accept_tree(&records.catalog, &what, &mut tree, &mut |_| {}).unwrap(), 5);

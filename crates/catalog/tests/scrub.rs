@@ -236,8 +236,12 @@ fn no_ordinary_operation_is_suspicious_where_all_files_have_one_time() {
                 File::options().write(true).open(&rotten).unwrap().set_modified(time).unwrap();
                 let summary = run(&mut catalog, &tree, &options(now()));
                 assert_eq!(summary.count(Verdict::Suspicious), 1, "round {round}: {summary:?}");
-                let what =
-                    Accept { path: &tree, dry: false, enters: false, now: Timestamp::of_milliseconds(now()) };
+                let what = Accept {
+                    path: &tree,
+                    dry: false,
+                    cross_file_systems: false,
+                    now: Timestamp::of_milliseconds(now()),
+                };
                 accept(&catalog, &what, &mut |_| ()).unwrap();
             }
             let mut bad = Vec::new();

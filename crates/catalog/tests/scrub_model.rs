@@ -352,8 +352,12 @@ impl World {
     fn accept_all(&mut self) {
         self.log.push("accept".to_string());
         let tree = self.folder.path().join("tree");
-        let what =
-            Accept { path: &tree, dry: false, enters: false, now: Timestamp::of_milliseconds(World::now()) };
+        let what = Accept {
+            path: &tree,
+            dry: false,
+            cross_file_systems: false,
+            now: Timestamp::of_milliseconds(World::now()),
+        };
         accept(&self.catalog, &what, &mut |_| ()).unwrap();
         World::let_the_clock_tick();
         self.suspects.clear();

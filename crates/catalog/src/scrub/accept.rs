@@ -54,7 +54,7 @@ pub struct Accept<'a> {
     /// Write nothing.
     pub dry: bool,
     /// Other file systems below are entered; otherwise what is on them is left alone.
-    pub enters: bool,
+    pub cross_file_systems: bool,
     /// The time of now, for the records.
     pub now: Timestamp,
 }
@@ -68,7 +68,7 @@ type Read<'a> = &'a mut dyn FnMut(&[(PathBuf, Digest)]) -> Vec<Result<Option<See
 /// With `dry` nothing is written. Returns how many there were of all these. Whoever calls holds the catalogue's lock.
 pub fn accept(catalog: &Catalog, what: &Accept, report: &mut dyn FnMut(Accepted)) -> Result<u64, ScrubError> {
     let root = root_of(catalog, what.path)?;
-    let top = Top::open(&root.path, !what.enters)?;
+    let top = Top::open(&root.path, !what.cross_file_systems)?;
     require_tree(catalog, &root, what.path)?;
     let read_one = |(path, digest): &(PathBuf, Digest)| {
         let found = read(&top, path, digest)?;

@@ -10,13 +10,13 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::SyncSender;
 
-use super::due::{Dice, Plan};
 use super::judge::{ScrubJudge, Token, is_bad};
 use super::merge::Level;
+use super::plan::{Dice, PAGE, Plan};
 use super::run::Work;
 use super::tally::Untried;
 use super::writer::Message;
-use super::{Scope, ScrubError, ScrubOptions, Tally, due};
+use super::{Scope, ScrubError, ScrubOptions, Tally};
 use crate::store::{Catalog, CatalogRecord, Moment, Position, RecordName, RecordSummary, Stamp, State};
 use verisum_files::{Directory, Entry, Job, Kind, Order, Stat, Walk, WalkOptions};
 
@@ -286,8 +286,8 @@ impl<'a> Jobs<'a> {
     fn turn_page(&mut self) -> Result<bool, ScrubError> {
         let root = self.scope.root.id;
         let rows = match self.stage {
-            Stage::Bad => self.reader.in_trouble(root, &self.position, false, due::PAGE)?,
-            _ => self.reader.stale(&self.position, due::PAGE)?,
+            Stage::Bad => self.reader.in_trouble(root, &self.position, false, PAGE)?,
+            _ => self.reader.stale(&self.position, PAGE)?,
         };
         let Some((last, _)) = rows.last() else { return Ok(false) };
         self.position = last.clone();
@@ -379,7 +379,7 @@ impl<'a> Jobs<'a> {
         if self.stage == Stage::Bad {
             self.remember(directory, name);
         }
-        if let Some(why) = self.judge.hinders(device, is_known_bad) {
+        if let Some(why) = self.judge.why_not_read(device, is_known_bad) {
             let known = (Some(RecordSummary::from(&record)), Some(record.state));
             self.not_tried(why, (directory, OsStr::from_bytes(name).into()), &entry, known);
             return Ok(None);

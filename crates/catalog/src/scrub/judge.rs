@@ -15,10 +15,11 @@ use super::alarm::written_to;
 use super::digests::Digests;
 use super::finish::last_known;
 use super::jobs::tells_of_storage;
+use super::plan::Plan;
 use super::tally::{Tally, Untried};
 use super::top_directory::is_mounted_over;
 use super::writer::{Judged, Message, SpentBoxes};
-use super::{ScrubOptions, SecondReading, due};
+use super::{ScrubOptions, SecondReading};
 use crate::store::{
     Catalog, CatalogRecord, Moment, PAST, RecordChange, RecordFinding, RecordSummary, Seen, State, Trouble,
 };
@@ -50,7 +51,7 @@ pub(super) struct ScrubJudge<'a> {
     pub algorithm: i64,
     pub options: &'a ScrubOptions,
     pub tally: &'a Tally,
-    pub plan: &'a due::Plan,
+    pub plan: &'a Plan,
     /// A connection and the root, if anything is known of the generations of its inodes.
     pub generations: Option<(Mutex<Catalog>, i64)>,
     /// The last device that was found to keep when files were made.
@@ -101,7 +102,7 @@ impl ScrubJudge<'_> {
     pub(super) fn judge(&self, hashed: Hashed<Token>, sender: &SyncSender<Message>) -> ControlFlow<()> {
         let Hashed { entry, token, result } = hashed;
         if matches!(result, Err(FileError::Stopped { .. })) {
-            let why = self.hinders(token.device, token.is_known_bad).unwrap_or(Untried::NoTime);
+            let why = self.why_not_read(token.device, token.is_known_bad).unwrap_or(Untried::NoTime);
             let known = token.record.as_ref().map(|record| (RecordSummary::from(record), record.state));
             // One that has no record was met before, and could not be read.
             let without = || State::Trouble(Trouble::Verdict(Verdict::IoError));
@@ -141,7 +142,7 @@ impl ScrubJudge<'_> {
     }
 
     /// Why no more files of a device are read, if that is so.
-    pub(super) fn hinders(&self, device: u64, is_known_bad: bool) -> Option<Untried> {
+    pub(super) fn why_not_read(&self, device: u64, is_known_bad: bool) -> Option<Untried> {
         let is_ended = || self.options.stop.is_due().then_some(Untried::Ended);
         let is_over = || self.plan.is_over().then_some(Untried::NoTime);
         let fails = || self.tally.gives_up(device, is_known_bad).then_some(Untried::DeviceFails);

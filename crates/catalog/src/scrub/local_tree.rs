@@ -40,7 +40,7 @@ impl Passage for LocalTree {
                 }
             };
             // Files are taken in heaps, and wait for their turn where there are limits: it is asked again then.
-            let wanted = |token: &Token| judge.hinders(token.device, token.is_known_bad).is_none();
+            let wanted = |token: &Token| judge.why_not_read(token.device, token.is_known_bad).is_none();
             hash_wanted(&engine(work), &mut jobs, &wanted, &|hashed| judge.judge(hashed, &sender));
             drop(sender);
             jobs.close();

@@ -11,7 +11,6 @@
 mod accept;
 mod alarm;
 mod digests;
-mod due;
 mod finish;
 mod forecast;
 mod jobs;
@@ -21,6 +20,7 @@ mod local_tree;
 mod merge;
 mod other_digests;
 mod parity_files;
+mod plan;
 mod remote_tree;
 mod renamed_bad;
 mod run;

@@ -23,10 +23,10 @@ use std::time::Duration;
 
 use verisum_digest::Output;
 
-use super::due::Turn;
 use super::finish::last_known;
 use super::jobs::Outcome;
 use super::judge::{Observation, Token, is_bad};
+use super::plan::Turn;
 use super::run::{Passage, Work};
 use super::tally::Untried;
 use super::writer::{Judged, Message, Writer};

@@ -11,9 +11,10 @@ use super::digests::{Digests, rehash_target};
 use super::jobs::Outcome;
 use super::judge::ScrubJudge;
 use super::local_tree::LocalTree;
+use super::plan::Plan;
 use super::tally::Tally;
 use super::writer::{SpentBoxes, Writer};
-use super::{PlaceTree, Scope, ScrubError, ScrubOptions, ScrubReport, ScrubSummary, due, forecast};
+use super::{PlaceTree, Scope, ScrubError, ScrubOptions, ScrubReport, ScrubSummary, forecast};
 use crate::store::{self, Catalog, Run, absolute};
 use verisum_files::place::LocalPlace;
 use verisum_files::{Verdict, lock};
@@ -35,7 +36,7 @@ pub(super) trait Passage {
 pub(super) struct Work<'a> {
     pub(super) scope: &'a Scope,
     pub(super) options: &'a ScrubOptions,
-    pub(super) plan: &'a due::Plan,
+    pub(super) plan: &'a Plan,
     pub(super) judge: ScrubJudge<'a>,
     /// Whether records get the digest of new files.
     pub(super) is_rehashed: bool,
@@ -104,7 +105,7 @@ pub fn scrub_tree(
     let options = &ScrubOptions { digest: target.unwrap_or(options.digest.clone()), ..options.clone() };
     let algorithm = catalog.algorithm(options.digest.name())?;
     let digests = Digests::new(catalog, options)?;
-    let plan = due::Plan::new(options, &history, clock);
+    let plan = Plan::new(options, &history, clock);
     let mut run = Run { started: options.started(), cycle: plan.cycle, ..Run::default() };
     run.id = catalog.begin_run(scope.root.id, run.started, run.cycle)?;
     drop(held);
@@ -156,7 +157,7 @@ fn note_attempt(
         _ => catalog.root(path)?,
     };
     let Some(root) = root else { return Ok(()) };
-    let plan = due::Plan::new(options, &catalog.runs(root.id, forecast::RUNS)?, clock);
+    let plan = Plan::new(options, &catalog.runs(root.id, forecast::RUNS)?, clock);
     let mut run = Run { started: options.started(), cycle: plan.cycle, ..Run::default() };
     run.id = catalog.begin_run(root.id, run.started, run.cycle)?;
     run.finished = Some(options.started() + clock.elapsed());

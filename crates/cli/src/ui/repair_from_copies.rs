@@ -91,7 +91,7 @@ pub(crate) fn repair_wherever(
     // How many are below a directory nobody knows before.
     if let Some(root) = root.as_ref().filter(|root| root.path == path) {
         let troubles = catalog.recorded_troubles(root.id)?;
-        let wanted = troubles.iter().filter(|(state, _)| !options.leaves_missing || *state != State::MISSING);
+        let wanted = troubles.iter().filter(|(state, _)| !options.except_missing || *state != State::MISSING);
         progress::expect_files(wanted.map(|(_, count)| count).sum());
     }
     let address = root.and_then(|root| Address::from_recorded(root.path.as_os_str().as_bytes()));

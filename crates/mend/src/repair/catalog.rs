@@ -187,7 +187,7 @@ impl<'a> Work<'a> {
                     continue;
                 }
                 is_known = true;
-                if record.state == State::MISSING && options.leaves_missing {
+                if record.state == State::MISSING && options.except_missing {
                     continue;
                 }
                 match self.damaged(&position, &record, file)? {

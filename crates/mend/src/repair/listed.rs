@@ -121,7 +121,7 @@ pub fn repair_recorded(
                 (Ok(_), _) => State::Trouble(Trouble::Verdict(Verdict::Suspicious)),
                 (Err(_), _) => State::Trouble(Trouble::Verdict(Verdict::IoError)),
             };
-            if state == State::MISSING && options.leaves_missing {
+            if state == State::MISSING && options.except_missing {
                 continue;
             }
             // What cannot be read may be newer than the list, too.

@@ -204,7 +204,7 @@ impl<'a> Tree<'a> {
     pub(super) fn open(path: &Path, options: &'a RepairOptions) -> Result<Tree<'a>, FileError> {
         let top = Directory::trusted(path)?;
         let device = Entry::within(&top, OsStr::new("."))?.1.device;
-        let device = (!options.enters).then_some(device);
+        let device = (!options.cross_file_systems).then_some(device);
         let (linked, names, helper) = (HashMap::new(), HashMap::new(), Helper::default());
         let journal = None;
         Ok(Tree { top, path: path.to_path_buf(), device, options, journal, linked, helper, names })
@@ -363,7 +363,7 @@ impl<'a> Tree<'a> {
     /// Looks whether a file still is what was found bad.
     fn examine(&self, damaged: &Damaged) -> Result<BadFile, RepairOutcome> {
         let failed = |why: String| RepairOutcome::Failed(why);
-        let gone = match self.options.leaves_missing {
+        let gone = match self.options.except_missing {
             true => Err(RepairOutcome::Refused(IS_MISSING.to_string())),
             false => {
                 let inode = self.device.zip(damaged.inode);

@@ -50,13 +50,13 @@ pub struct RepairOptions {
     /// Say what could be done, and change nothing.
     pub dry: bool,
     /// A directory to which bad files are moved, at their paths in their tree; on another file system they are copied,
-    /// with zeros for what cannot be read. Only their owners may use them there. Without it they are removed, once the repaired ones were verified;
-    /// suspicious and held ones, which somebody may have written, are left alone then.
+    /// with zeros for what cannot be read. Only their owners may use them there. Without it they are removed, once the
+    /// repaired ones were verified; suspicious and held ones, which somebody may have written, are left alone then.
     pub keep_bad: Option<PathBuf>,
     /// Leave missing files missing.
-    pub leaves_missing: bool,
+    pub except_missing: bool,
     /// Also repair files on file systems that are mounted below the tree.
-    pub enters: bool,
+    pub cross_file_systems: bool,
     /// Write the bad blocks of files of a mebibyte and more into the files themselves, where digests of their blocks are
     /// recorded. Only repairs by a catalogue can: its folder has the journal.
     pub in_place: bool,
@@ -72,8 +72,8 @@ impl Default for RepairOptions {
         RepairOptions {
             dry: false,
             keep_bad: None,
-            leaves_missing: false,
-            enters: false,
+            except_missing: false,
+            cross_file_systems: false,
             in_place: false,
             stop: Arc::default(),
             now: Timestamp::now(),

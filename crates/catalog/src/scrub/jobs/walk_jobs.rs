@@ -208,7 +208,7 @@ impl Jobs<'_> {
             None => self.unread.get(&(directory, entry.name().as_bytes().to_vec())).copied(),
         };
         let is_known_bad = state.is_some_and(super::tells_of_storage);
-        if let Some(why) = self.judge.hinders(device, is_known_bad) {
+        if let Some(why) = self.judge.why_not_read(device, is_known_bad) {
             self.not_tried(why, (directory, entry.name().into()), &entry, (known, state));
             return Ok(None);
         }

@@ -4,7 +4,7 @@
 use std::collections::VecDeque;
 
 use super::{Condition, Request, has_its_size, has_its_time, is_same_file};
-use crate::scrub::due::{Dice, PAGE, Plan, Turn};
+use crate::scrub::plan::{Dice, PAGE, Plan, Turn};
 use crate::store::{Catalog, CatalogError, CatalogRecord, DueFile, DuePlace, Heap, Moment};
 
 /// How many files are kept at once.

@@ -124,8 +124,8 @@ pub(crate) fn run(arguments: &RepairArgs, output: &mut Output) -> Result<Exit, F
     let mut options = RepairOptions::default();
     options.dry = arguments.dry_run;
     options.keep_bad.clone_from(&arguments.keep_bad);
-    options.leaves_missing = arguments.except_missing;
-    options.enters = arguments.cross_file_systems;
+    options.except_missing = arguments.except_missing;
+    options.cross_file_systems = arguments.cross_file_systems;
     options.in_place = arguments.in_place;
     options.stop = Arc::new(Stop::when(ending.asked().clone()));
     options.now = Timestamp::now();

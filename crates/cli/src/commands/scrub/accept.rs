@@ -82,8 +82,8 @@ pub(crate) fn run(arguments: &AcceptArgs, output: &mut Output) -> Result<Exit, F
                 printed = print(&accepted, arguments, output);
             }
         };
-        let (dry, enters) = (arguments.dry_run, arguments.cross_file_systems);
-        let what = Accept { path: &path, dry, enters, now: Timestamp::now() };
+        let (dry, cross_file_systems) = (arguments.dry_run, arguments.cross_file_systems);
+        let what = Accept { path: &path, dry, cross_file_systems, now: Timestamp::now() };
         let found = match is_address(&path) {
             true => remote(&catalog, &what, arguments, &mut report),
             false => scrub::accept(&catalog, &what, &mut report).map_err(Failure::from),

@@ -375,8 +375,8 @@ fn mend(
         let options = {
             let mut adapted = repair::RepairOptions::default();
             adapted.keep_bad.clone_from(&arguments.keep_bad);
-            adapted.leaves_missing = true;
-            adapted.enters = !options.one_file_system;
+            adapted.except_missing = true;
+            adapted.cross_file_systems = !options.one_file_system;
             adapted.stop = options.stop.clone();
             adapted.now = Timestamp::now();
             adapted

@@ -140,7 +140,7 @@ impl<'a> DistantTree<'a> {
             Ok(read) if read.digest() == Some(damaged.recorded) => return Err(RepairOutcome::Sound),
             Ok(read) => (seen, read.digest()),
             Err(error) => match error.reason() {
-                Reason::Missing if self.options.leaves_missing => {
+                Reason::Missing if self.options.except_missing => {
                     return Err(RepairOutcome::Refused(IS_MISSING.to_string()));
                 }
                 Reason::Missing => {
