@@ -81,7 +81,8 @@ getters! { |file: RepairedFile|
         _ => Vec::new(),
     };
     error: Option<String> = match &file.0.outcome {
-        RepairOutcome::Refused(why) | RepairOutcome::Failed(why) => Some(by_arguments(why)),
+        RepairOutcome::Refused(why) => Some(by_arguments(&why.to_string())),
+        RepairOutcome::Failed(why) => Some(by_arguments(why)),
         _ => None,
     };
 }

@@ -287,7 +287,8 @@ fn told(file: &Repaired) -> FactLine {
         RepairOutcome::NoSource { tried } => {
             facts.extend(tried.iter().map(|(path, why)| format!("{}: {}", shown(path), names::plain(why))));
         }
-        RepairOutcome::Refused(why) | RepairOutcome::Failed(why) => facts.push(names::plain(why)),
+        RepairOutcome::Refused(why) => facts.push(names::plain(&why.to_string())),
+        RepairOutcome::Failed(why) => facts.push(names::plain(why)),
     }
     if !file.bad_copies.is_empty() {
         let copies: Vec<_> = file.bad_copies.iter().map(|copy| shown(copy)).collect();
@@ -344,7 +345,8 @@ fn line(file: &Repaired) -> Value {
             let tried = tried.iter().map(|(path, why)| with_name(json!({ "error": why }), path));
             line["tried"] = tried.collect();
         }
-        RepairOutcome::Refused(why) | RepairOutcome::Failed(why) => line["error"] = why.as_str().into(),
+        RepairOutcome::Refused(why) => line["error"] = why.to_string().into(),
+        RepairOutcome::Failed(why) => line["error"] = why.as_str().into(),
         RepairOutcome::Sound => {}
     }
     if let RepairOutcome::Repaired { .. } | RepairOutcome::Mendable { .. } = file.outcome {

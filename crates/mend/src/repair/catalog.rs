@@ -14,9 +14,12 @@ use verisum_files::place::Place;
 use super::damaged::{ANY_LENGTH, Damaged};
 use super::in_place::{Finished, ForetoldRepair, finish_in_place, give_up_replaced, journal_of};
 use super::keep::require_room;
-use super::mend::{DistantTree, Done, MAY_BE_MEANT, MendedTree, Tree};
+use super::mend::{DistantTree, Done, MendedTree, Tree};
 use super::record::suspect_copies;
-use super::{PathFault, RepairError, RepairOptions, RepairOutcome, RepairSummary, Repaired, Source, Taken};
+use super::{
+    PathFault, RepairError, RepairOptions, RepairOutcome, RepairRefusal, RepairSummary, Repaired, Source,
+    Taken,
+};
 
 /// How many files are repaired together: a source is asked once for all of them.
 const PAGE: usize = 1024;
@@ -254,31 +257,21 @@ impl<'a> Work<'a> {
             return Ok(Err(self.repaired(path, record, algorithm, outcome)));
         }
         let refused = match (record.state, &digest) {
-            (State::DAMAGED, _) => Some(
-                "its record is damaged: nothing tells good bytes (restore a backup of the catalogue)"
-                    .to_string(),
-            ),
+            (State::DAMAGED, _) => Some(RepairRefusal::DamagedRecord),
             (state, _) if state.may_be_meant() => {
-                let why = || format!("{MAY_BE_MEANT}; `verisum accept` takes it as it is");
-                (self.options.keep_bad.is_none() && !self.options.dry).then(why)
+                (self.options.keep_bad.is_none() && !self.options.dry).then_some(RepairRefusal::MayBeAccepted)
             }
             (state, _) if !state.is_repairable() => {
                 let finding = self.catalog.finding(position.directory, OsStr::from_bytes(&position.name))?;
-                let why = finding
-                    .and_then(|finding| finding.detail)
-                    .map_or(String::new(), |why| format!(" ({why})"));
-                Some(format!(
-                    "it could not be compared{why}: scrub it again; if that ends so too, `verisum accept` takes it as \
-                     it is"
-                ))
+                Some(RepairRefusal::NotCompared { detail: finding.and_then(|finding| finding.detail) })
             }
-            (_, Err(error)) => Some(error.to_string()),
+            (_, Err(error)) => Some(RepairRefusal::NoDigest { why: error.to_string() }),
             _ => None,
         };
-        let (digest, None) = (digest, &refused) else {
-            let outcome = RepairOutcome::Refused(refused.unwrap_or_default());
+        if let Some(why) = refused {
+            let outcome = RepairOutcome::Refused(why);
             return Ok(Err(self.repaired(path, record, algorithm, outcome)));
-        };
+        }
         let Ok(digest) = digest else {
             return Err(RepairError::Path { path, why: PathFault::UnknownDigest });
         };

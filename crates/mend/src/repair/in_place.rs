@@ -25,7 +25,7 @@ use verisum_files::{
 use super::fill::FillError;
 use super::journal::{Block, Journal, Subject};
 use super::record::{MendedFile, Taken, note};
-use super::{Noted, RepairError};
+use super::{Noted, RepairError, RepairRefusal};
 
 /// What a disk writes at once: of a block that was being written some may be old and some new.
 const SECTOR: usize = 512;
@@ -53,7 +53,7 @@ pub enum Finished {
         /// Its path.
         path: PathBuf,
         /// Why.
-        why: &'static str,
+        why: RepairRefusal,
     },
     /// It cannot be finished now, as while another program writes to the file. Nothing is to look at the file meanwhile.
     Waits {
@@ -73,7 +73,7 @@ pub(super) enum Applied {
     /// All of them; what the file is now, and what it took.
     Done(Stat, Vec<Taken>),
     /// None of them, for the file is not the one that was to be repaired any more.
-    Left(&'static str),
+    Left(RepairRefusal),
 }
 
 /// Where the journal of repairs in place by a catalogue is.
@@ -222,7 +222,7 @@ pub(super) fn apply(journal: &mut Journal, before: Option<&Stat>, stop: &Stop) -
 
 /// A file to which the blocks of a journal can be written: its directory, what the system says of it, and the digest of
 /// its record. Else why it is left alone.
-type Ready = Result<(Arc<Directory>, Stat, Digest), &'static str>;
+type Ready = Result<(Arc<Directory>, Stat, Digest), RepairRefusal>;
 
 /// Looks whether the blocks of a journal can be written.
 ///
@@ -232,32 +232,31 @@ fn ready(journal: &mut Journal, before: Option<&Stat>) -> Result<Ready, String> 
     let subject = journal.subject.clone();
     let digest = Digest::find(&subject.algorithm).map_err(|error| error.to_string())?;
     let (Some(folder), Some(name)) = (subject.path.parent(), subject.path.file_name()) else {
-        return Ok(Err("it has no name"));
+        return Ok(Err(RepairRefusal::OtherKind));
     };
     let folder = match Directory::trusted(folder) {
         Ok(folder) => folder,
-        Err(error) if error.errno() == Some(Errno::NOENT) => return Ok(Err("it is gone")),
+        Err(error) if error.errno() == Some(Errno::NOENT) => return Ok(Err(RepairRefusal::Gone)),
         Err(error) => return Err(error.to_string()),
     };
     let (entry, stat) = match Entry::within(&folder, name) {
         Ok(found) => found,
-        Err(error) if error.errno() == Some(Errno::NOENT) => return Ok(Err("it is gone")),
+        Err(error) if error.errno() == Some(Errno::NOENT) => return Ok(Err(RepairRefusal::Gone)),
         Err(error) => return Err(error.to_string()),
     };
     if entry.kind() != Kind::File || stat.inode != subject.inode || stat.size != subject.size {
-        return Ok(Err("another file is in its place"));
+        return Ok(Err(RepairRefusal::OtherFile));
     }
     let old = entry.open().map_err(|error| error.to_string())?;
     if has_writer(&old) {
         return Err(HAS_WRITER.to_string());
     }
-    const THEIRS: &str = "somebody wrote to it since: scrub it";
     let is_unwritten = match before {
         Some(before) => before.is_same_state(&stat),
         None => with_blocks(journal, &old, &digest)? == subject.recorded,
     };
     let is_ready = is_unwritten && are_ours(journal, &old)?;
-    Ok(if is_ready { Ok((folder, stat, digest)) } else { Err(THEIRS) })
+    Ok(if is_ready { Ok((folder, stat, digest)) } else { Err(RepairRefusal::WrittenSince) })
 }
 
 /// Writes blocks to a file to which nobody else writes meanwhile.

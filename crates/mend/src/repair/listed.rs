@@ -14,8 +14,8 @@ use verisum_files::{Entry, Kind, Misjudged, SecondRead, Standing, Stat, Stop, Ve
 
 use super::damaged::{ANY_LENGTH, Damaged};
 use super::keep::require_room;
-use super::mend::{Done, MAY_BE_MEANT, MendedTree, Tree, is_of_nothing};
-use super::{RepairError, RepairOptions, RepairOutcome, RepairSummary, Repaired, Source};
+use super::mend::{Done, MendedTree, Tree, is_of_nothing};
+use super::{RepairError, RepairOptions, RepairOutcome, RepairRefusal, RepairSummary, Repaired, Source};
 
 /// How many files are compared and repaired together.
 const PAGE: usize = 1024;
@@ -128,13 +128,8 @@ pub fn repair_recorded(
             let is_meant = state != State::MISSING && !recorded.is_unwritten;
             let file = damaged_file(tree, path, recorded, is_meant);
             if is_meant && options.keep_bad.is_none() && !options.dry {
-                tell(
-                    &file,
-                    state,
-                    RepairOutcome::Refused(MAY_BE_MEANT.to_string()).into(),
-                    &mut summary,
-                    report,
-                );
+                let refused = RepairOutcome::Refused(RepairRefusal::MayBeMeant);
+                tell(&file, state, refused.into(), &mut summary, report);
                 continue;
             }
             damaged.push(file);

@@ -32,9 +32,9 @@ use super::helper::Helper;
 use super::keep::dress_as;
 use super::record::Taken;
 use super::source::{Candidate, Source};
-use super::{RepairOptions, RepairOutcome};
+use super::{RepairOptions, RepairOutcome, RepairRefusal};
 
-use long_file::{OTHER_BLOCKS, not_in_place};
+use long_file::not_in_place;
 use new_file::{Filled, bytes_of, givers_of};
 use waiting::{NotMended, WaitingFiles, interrupted};
 
@@ -43,16 +43,8 @@ pub(super) use distant::DistantTree;
 /// From this length on only bad blocks are asked of a copy that is not here.
 const LONG: u64 = 1 << 20;
 
-/// Why a file is left alone.
-pub(super) const MAY_BE_MEANT: &str =
-    "somebody may have written it: --keep-bad DIR repairs it and keeps what it is now";
-
-const CHANGED: &str = "it changed since it was found bad: scrub it first";
-const IN_USE: &str = "a program has it open to write to it";
 const OTHER_CONTENT: &str = "different content";
 const OTHER_LENGTH: &str = "different content: it has another length";
-const IS_MISSING: &str = "it is missing";
-const OTHER_KIND: &str = "something else is in its place";
 const OTHER_IN_WAY: &str =
     "a file, a link or something else is in the place of its directory: move that away first";
 const OTHER_NAME: &str = "its other name has different content";
@@ -364,7 +356,7 @@ impl<'a> Tree<'a> {
     fn examine(&self, damaged: &Damaged) -> Result<BadFile, RepairOutcome> {
         let failed = |why: String| RepairOutcome::Failed(why);
         let gone = match self.options.except_missing {
-            true => Err(RepairOutcome::Refused(IS_MISSING.to_string())),
+            true => Err(RepairOutcome::Refused(RepairRefusal::Missing)),
             false => {
                 let inode = self.device.zip(damaged.inode);
                 Ok(BadFile { stat: None, inode, before: None, may_be_meant: false })
@@ -380,11 +372,11 @@ impl<'a> Tree<'a> {
             Err(error) => return Err(failed(text(&error))),
         };
         if entry.kind() != Kind::File {
-            return Err(RepairOutcome::Refused(OTHER_KIND.to_string()));
+            return Err(RepairOutcome::Refused(RepairRefusal::OtherKind));
         }
         let file = entry.open().map_err(|error| failed(text(&error)))?;
         if has_writer(&file) {
-            return Err(RepairOutcome::Refused(IN_USE.to_string()));
+            return Err(RepairOutcome::Refused(RepairRefusal::InUse));
         }
         let before = match reread::past_the_cache_until(&file, &damaged.digest, &self.options.stop) {
             Ok(read) if read.digest == damaged.recorded => return Err(RepairOutcome::Sound),
@@ -400,8 +392,8 @@ impl<'a> Tree<'a> {
         let may_be_meant = damaged.may_be_meant || is_unread && !has_its_time;
         let bad = BadFile { stat: Some(stat), inode: Some(inode(&stat)), before, may_be_meant };
         match self.needs_keep_bad(&bad) && !self.options.dry {
-            _ if !is_unread && !found.contains(&now) => Err(RepairOutcome::Refused(CHANGED.to_string())),
-            true => Err(RepairOutcome::Refused(format!("it cannot be read, and {MAY_BE_MEANT}"))),
+            _ if !is_unread && !found.contains(&now) => Err(RepairOutcome::Refused(RepairRefusal::Changed)),
+            true => Err(RepairOutcome::Refused(RepairRefusal::MayBeMeantUnread)),
             false => Ok(bad),
         }
     }
@@ -462,7 +454,7 @@ impl<'a> Tree<'a> {
         only: Option<usize>,
     ) -> Option<Result<Done, String>> {
         let damaged = &waiting.damaged[at];
-        let of_other = RepairOutcome::Refused(OTHER_BLOCKS.to_string());
+        let of_other = RepairOutcome::Refused(RepairRefusal::OtherBlocks);
         let mut ended = None;
         for find in BLOCK_DIGESTS {
             let found = find(damaged, sources, &self.helper.foretold);
@@ -537,7 +529,7 @@ impl<'a> Tree<'a> {
         let Filled { new, bytes, ranges, has_usual_permissions, taken } =
             self.new_file(damaged, (bad, old.as_ref()), from, candidate, &target)?;
         if old.as_ref().is_some_and(has_writer) {
-            return Err(NotMended::refused(IN_USE));
+            return Err(NotMended::refused(RepairRefusal::InUse));
         }
         let kept = match (&old, &self.options.keep_bad) {
             (Some(old), Some(keep)) => {
@@ -550,7 +542,7 @@ impl<'a> Tree<'a> {
         let made = Stat::of(new.file()).map(|stat| inode(&stat));
         let is_as_found = new.swap(bad.stat.as_ref(), kept.as_ref().and_then(KeptFile::to_move_to));
         if !is_as_found.map_err(|error| NotMended::failed(of_new(&error)))? {
-            return Err(NotMended::refused(CHANGED));
+            return Err(NotMended::refused(RepairRefusal::Changed));
         }
         // A name that an earlier repair gave it there, before it was killed, is none that is left bad.
         let kept_before = kept.as_ref().map_or(0, KeptFile::names_before);
@@ -609,7 +601,7 @@ impl<'a> Tree<'a> {
                 let combination = Combination { old: old.as_ref(), ..of_file };
                 let filled = match combination.fill(&mut givers, &mut |_| Ok(())) {
                     Err(CombineError::Other) if self.is_in_place(damaged, bad) => {
-                        return Ok(RepairOutcome::Refused(OTHER_BLOCKS.to_string()).into());
+                        return Ok(RepairOutcome::Refused(RepairRefusal::OtherBlocks).into());
                     }
                     filled => filled.map_err(|error| error.to_string())?,
                 };

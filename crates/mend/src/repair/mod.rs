@@ -21,6 +21,7 @@ mod keep;
 mod listed;
 mod mend;
 mod record;
+mod refusal;
 mod source;
 mod source_catalog;
 mod sums;
@@ -38,6 +39,7 @@ pub use in_place::{Finished, finish_in_place};
 pub use listed::{ExpectedContent, repair_recorded, tagged};
 pub use mend::is_of_nothing;
 pub use record::{MendedFile, Noted, Taken, is_known, note};
+pub use refusal::RepairRefusal;
 pub use source::Source;
 pub use source_catalog::SourceCatalog;
 pub use sums::{ListRecords, recorded_in};
@@ -145,7 +147,7 @@ pub enum RepairOutcome {
         tried: Vec<(PathBuf, String)>,
     },
     /// It must not be repaired, for this reason.
-    Refused(String),
+    Refused(RepairRefusal),
     /// It could not be repaired, for this reason, and is as it was.
     Failed(String),
 }

@@ -26,9 +26,7 @@ use super::super::fill::FillError;
 use super::super::source::{Candidate, Source};
 use super::super::{RepairOptions, RepairOutcome};
 use super::waiting::{NotMended, WaitingFiles, interrupted};
-use super::{
-    CHANGED, Damaged, Done, FileAfter, IS_MISSING, MAY_BE_MEANT, MendedTree, OTHER_KIND, nothing_for,
-};
+use super::{Damaged, Done, FileAfter, MendedTree, RepairRefusal, nothing_for};
 
 /// Why nothing is written to a tree of which nothing is there.
 const NOTHING_THERE: &str = "nothing is there of what is recorded: is it mounted?";
@@ -136,18 +134,18 @@ impl<'a> DistantTree<'a> {
     fn examine(&mut self, damaged: &Damaged, answer: FileAnswer) -> Result<DistantFile, RepairOutcome> {
         let FileAnswer { request: FileRequest { path, seen, .. }, result } = answer;
         let (state, before) = match result {
-            Ok(read) if read.changed => return Err(RepairOutcome::Refused(CHANGED.to_string())),
+            Ok(read) if read.changed => return Err(RepairOutcome::Refused(RepairRefusal::Changed)),
             Ok(read) if read.digest() == Some(damaged.recorded) => return Err(RepairOutcome::Sound),
             Ok(read) => (seen, read.digest()),
             Err(error) => match error.reason() {
                 Reason::Missing if self.options.except_missing => {
-                    return Err(RepairOutcome::Refused(IS_MISSING.to_string()));
+                    return Err(RepairOutcome::Refused(RepairRefusal::Missing));
                 }
                 Reason::Missing => {
                     return Ok(DistantFile { state: None, before: None, may_be_meant: false });
                 }
                 Reason::Directory | Reason::Special => {
-                    return Err(RepairOutcome::Refused(OTHER_KIND.to_string()));
+                    return Err(RepairOutcome::Refused(RepairRefusal::OtherKind));
                 }
                 reason if error.is_storage_failure() || message_says_storage_failed(&reason.message()) => {
                     (self.place.state(&path).map_or(seen, |known| known.now), None)
@@ -164,9 +162,9 @@ impl<'a> DistantTree<'a> {
         let may_be_meant = damaged.may_be_meant || is_unread && !has_its_time;
         match may_be_meant && self.options.keep_bad.is_none() && !self.options.dry {
             _ if !is_unread && !damaged.found.iter().any(is_as_found) => {
-                Err(RepairOutcome::Refused(CHANGED.to_string()))
+                Err(RepairOutcome::Refused(RepairRefusal::Changed))
             }
-            true => Err(RepairOutcome::Refused(format!("it cannot be read, and {MAY_BE_MEANT}"))),
+            true => Err(RepairOutcome::Refused(RepairRefusal::MayBeMeantUnread)),
             false => Ok(DistantFile { state: Some(state), before, may_be_meant }),
         }
     }
@@ -295,7 +293,7 @@ impl<'a> DistantTree<'a> {
             written => {
                 keep();
                 written.map_err(|error| match error {
-                    PlaceError::Replaced => NotMended::refused(CHANGED),
+                    PlaceError::Replaced => NotMended::refused(RepairRefusal::Changed),
                     error => failed(error),
                 })?
             }
@@ -323,7 +321,7 @@ impl<'a> DistantTree<'a> {
         match found.into_inner().unwrap_or_else(PoisonError::into_inner) {
             Ok((found, _)) if found == Some(damaged.recorded) => Ok(()),
             Ok((_, now)) if ours.zip(now).is_some_and(|(ours, now)| ours != now) => {
-                Err(NotMended::refused(CHANGED))
+                Err(NotMended::refused(RepairRefusal::Changed))
             }
             Ok(_) => Err(NotMended::failed(FillError::Different.to_string())),
             Err(why) => Err(NotMended::failed(why)),
@@ -348,7 +346,7 @@ impl<'a> DistantTree<'a> {
             }
             (now, found) => now.is_none() && found.is_none(),
         };
-        if is_same { Ok(known) } else { Err(NotMended::refused(CHANGED)) }
+        if is_same { Ok(known) } else { Err(NotMended::refused(RepairRefusal::Changed)) }
     }
 
     /// A copy of a bad file in a directory of this machine.

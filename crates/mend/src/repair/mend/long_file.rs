@@ -14,7 +14,7 @@ use super::super::record::Taken;
 use super::super::source::Candidate;
 use super::new_file::{bytes_of, givers_of, ranges_of};
 use super::waiting::NotMended;
-use super::{BadFile, Blocks, CHANGED, Damaged, Done, IN_USE, LONG, RepairOutcome, Stamp, Tree, inode};
+use super::{BadFile, Blocks, Damaged, Done, LONG, RepairOutcome, RepairRefusal, Stamp, Tree, inode};
 
 impl Tree<'_> {
     /// Whether a file is to be written in place: it is long, and no longer or shorter than it was.
@@ -36,14 +36,14 @@ impl Tree<'_> {
             return Ok(done);
         }
         let (Some(journal), Some(stat)) = (&self.journal, &bad.stat) else {
-            return Err(NotMended::failed(CHANGED.to_string()));
+            return Err(NotMended::failed(RepairRefusal::Changed.to_string()));
         };
         let draft = self.drafted(journal, damaged, (stat, old), blocks)?;
         if has_writer(old) {
-            return Err(NotMended::refused(IN_USE));
+            return Err(NotMended::refused(RepairRefusal::InUse));
         }
         if !Stat::of(old).is_ok_and(|now| now.is_same_state(stat)) {
-            return Err(NotMended::refused(CHANGED));
+            return Err(NotMended::refused(RepairRefusal::Changed));
         }
         // A second name would be one of what is written to.
         let keep = self.options.keep_bad.as_deref();
@@ -98,7 +98,7 @@ impl Tree<'_> {
         match combination.fill(&mut givers, &mut |block| draft.add(&block)) {
             Ok(_) => Ok(draft),
             // No other copy helps.
-            Err(CombineError::Other) => Err(NotMended::refused(OTHER_BLOCKS)),
+            Err(CombineError::Other) => Err(NotMended::refused(RepairRefusal::OtherBlocks)),
             Err(CombineError::Fill(FillError::Write(error))) => Err(of_journal(journal, &error)),
             Err(error) => Err(error.to_string().into()),
         }
@@ -150,16 +150,10 @@ fn of_journal(path: &Path, error: &std::io::Error) -> NotMended {
     NotMended::failed(format!("{}: write: {error}", path.display()))
 }
 
-pub(super) const OTHER_BLOCKS: &str =
-    "--in-place needs digests of its blocks, and those of its parity or block map are of different content";
-
 /// Why a long file is not written in place.
 pub(super) fn not_in_place(has_blocks: bool, tried: Vec<(PathBuf, String)>) -> Done {
     match has_blocks {
         true => RepairOutcome::NoSource { tried }.into(),
-        false => {
-            let why = "--in-place needs digests of its blocks: parity, or a block map (`verisum image map --exact`)";
-            RepairOutcome::Refused(why.to_string()).into()
-        }
+        false => RepairOutcome::Refused(RepairRefusal::NoBlocks).into(),
     }
 }

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use verisum_files::Stop;
 
 use super::super::source::{Candidate, CopyDigest, Source};
-use super::{Damaged, Done, OTHER_CONTENT, OTHER_LENGTH, RepairOutcome};
+use super::{Damaged, Done, OTHER_CONTENT, OTHER_LENGTH, RepairOutcome, RepairRefusal};
 
 /// The files that are to be repaired; of each what it was found to be.
 pub(super) struct WaitingFiles<'w, B> {
@@ -104,8 +104,8 @@ impl NotMended {
         NotMended::ByAny(RepairOutcome::Failed(why))
     }
 
-    pub(super) fn refused(why: &str) -> NotMended {
-        NotMended::ByAny(RepairOutcome::Refused(why.to_string()))
+    pub(super) fn refused(why: RepairRefusal) -> NotMended {
+        NotMended::ByAny(RepairOutcome::Refused(why))
     }
 
     /// What becomes of the file, unless another copy may do: then why this one does not.
