@@ -144,7 +144,7 @@ impl Catalog {
         self.page(&sql, params![root, after.value, after.directory, after.name, most as i64, missing])
     }
 
-    fn page(&self, sql: &str, values: &[&dyn ToSql]) -> Result<Vec<(Position, CatalogRecord)>> {
+    pub(super) fn page(&self, sql: &str, values: &[&dyn ToSql]) -> Result<Vec<(Position, CatalogRecord)>> {
         self.rows(sql, values, |row| {
             let position = Position { value: row.get(0)?, directory: row.get(1)?, name: row.get(2)? };
             Ok((position, record(row, 3)?))
@@ -199,13 +199,17 @@ impl Catalog {
         self.add_to_sums(root, 1, new.size as i64)
     }
 
-    /// The other columns stay as they are: what damages one meanwhile does not fit the check value.
+    /// The other columns stay as they are: what damages one meanwhile does not fit the check value. The state
+    /// need not: a run that did not come across the file may call it missing before another reads it.
     fn verify(&self, root: i64, directory: i64, name: &OsStr, new: &CatalogRecord) -> rusqlite::Result<()> {
-        let sql = "UPDATE file SET verified = ?3, guard = ?4 WHERE directory = ?1 AND name = ?2";
+        let sql = "UPDATE file SET verified = ?3, guard = ?4
+                   WHERE directory = ?1 AND name = ?2 AND state = ?5";
         let guard = check_value(directory, name, root, new);
-        let values = params![directory, name.as_bytes(), new.verified, guard];
-        self.connection.prepare_cached(sql)?.execute(values)?;
-        self.one_row()
+        let values = params![directory, name.as_bytes(), new.verified, guard, new.state.code()];
+        match self.connection.prepare_cached(sql)?.execute(values)? {
+            0 => self.update(directory, name, new),
+            _ => Ok(()),
+        }
     }
 
     fn update(&self, directory: i64, name: &OsStr, new: &CatalogRecord) -> rusqlite::Result<()> {
@@ -382,6 +386,20 @@ mod tests {
         catalog.apply(root.id, root.directory, "plain".as_ref(), &change).unwrap();
         assert_eq!(catalog.record(root.directory, "plain".as_ref()).unwrap(), None);
         assert_eq!(catalog.root(&root.path).unwrap().unwrap().files, 4);
+        assert_eq!(catalog.check().unwrap(), []);
+    }
+
+    #[test]
+    fn what_was_called_missing_before_it_was_verified_stays_intact() {
+        let folder = tempfile::tempdir().unwrap();
+        let (catalog, root) = catalog(folder.path());
+        let (name, directory) = (OsStr::new("file"), root.directory);
+        catalog.apply(root.id, directory, name, &RecordChange::Add(record(3))).unwrap();
+        assert!(catalog.lose(directory, name, &RecordFinding::default()).unwrap());
+        // The reader had the record from before.
+        catalog.apply(root.id, directory, name, &RecordChange::Verify(record(4))).unwrap();
+        assert_eq!(catalog.record(directory, name).unwrap(), Some(record(4)));
+        assert_eq!(catalog.finding(directory, name).unwrap(), None);
         assert_eq!(catalog.check().unwrap(), []);
     }
 
