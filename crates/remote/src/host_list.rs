@@ -29,7 +29,7 @@ pub struct HostList {
     address: Address,
     /// The hosts that are asked.
     asked: Vec<Host>,
-    /// Whether hosts stand before names: one of these does, or some other before every name.
+    /// Whether hosts stand before names.
     stands: bool,
     /// The ids of its digests.
     algorithms: Vec<String>,
@@ -95,46 +95,42 @@ impl HostList {
             skipped: Skipped::default(),
         };
         let mut reader = list.reader()?;
-        let mut is_all_of_others = true;
+        let mut seen = Names::default();
         while let Some(line) = reader.line()? {
-            let number = reader.number();
             match line {
-                Line::File(listed) if listed.claims.is_empty() => {
-                    if listed.kind.is_none_or(|kind| kind == Kind::File)
-                        && let Some(name) = list.own(&listed.name)
-                    {
-                        tell(without_digest(manifest, number, Listed { name: name.to_vec(), ..listed }));
-                    }
-                }
-                Line::File(listed) => {
-                    is_all_of_others &= begins_at_a_root(&listed.name);
-                    list.note(&listed);
-                }
-                Line::Bad(bad) => tell(Event::Bad { manifest, number, bad }),
+                Line::File(listed) => list.note(&listed, &mut seen),
+                Line::Bad(bad) => tell(Event::Bad { manifest, number: reader.number(), bad }),
             }
         }
         list.skipped = reader.skipped().clone();
-        match list.stands {
-            true => {}
-            false if is_all_of_others && list.own == 0 && list.of_others > 0 => {
-                list.stands = true;
-                list.algorithms.clear();
-                list.sets.clear();
-            }
-            false => list.own += std::mem::take(&mut list.of_others),
+        list.stands =
+            seen.are_all_of_hosts && (seen.is_one_asked || seen.begin_all_at_roots && list.of_others > 0);
+        if !list.stands {
+            (list.own, list.of_others) = (seen.with_digest, 0);
+        } else if !seen.is_one_asked {
+            list.algorithms.clear();
+            list.sets.clear();
+        }
+        if seen.is_one_without_digest {
+            list.tell_without_digest(tell)?;
         }
         Ok(list)
     }
 
     /// Takes in which digests a line has, and whose it is.
-    fn note(&mut self, listed: &Listed) {
-        match self.is_asked(&listed.name) {
-            true => {
-                self.stands = true;
-                self.own += u64::from(self.address.host.strip(&listed.name).is_some());
-            }
-            false if is_of_a_host(&listed.name) => self.of_others += 1,
-            false => self.own += 1,
+    fn note(&mut self, listed: &Listed, seen: &mut Names) {
+        let (is_asked, is_of_a_host) = (self.is_asked(&listed.name), is_of_a_host(&listed.name));
+        seen.are_all_of_hosts &= is_asked || is_of_a_host;
+        seen.is_one_asked |= is_asked;
+        seen.begin_all_at_roots &= begins_at_a_root(&listed.name);
+        if listed.claims.is_empty() {
+            seen.is_one_without_digest = true;
+            return;
+        }
+        seen.with_digest += 1;
+        match is_asked {
+            true => self.own += u64::from(self.address.host.strip(&listed.name).is_some()),
+            false => self.of_others += u64::from(is_of_a_host),
         }
         let names = Claims::computed(listed);
         if !self.sets.iter().any(|set| names.iter().eq(set.iter())) {
@@ -145,6 +141,22 @@ impl HostList {
                 self.algorithms.push(name.into_owned());
             }
         }
+    }
+
+    /// Tells the files at the address that are listed without a digest.
+    fn tell_without_digest(&self, tell: &mut dyn FnMut(Event)) -> Result<(), ReadError> {
+        let mut reader = self.reader()?;
+        while let Some(line) = reader.line()? {
+            let Line::File(listed) = line else { continue };
+            if listed.claims.is_empty()
+                && listed.kind.is_none_or(|kind| kind == Kind::File)
+                && let Some(name) = self.own(&listed.name)
+            {
+                let listed = Listed { name: name.to_vec(), ..listed };
+                tell(without_digest(self.manifest, reader.number(), listed));
+            }
+        }
+        Ok(())
     }
 
     /// The claims that are checked in each pass over the files: a host's programs compute one digest in a read. None for a
@@ -207,13 +219,32 @@ impl HostList {
     }
 
     /// The name that the list has for a file of this host. `None` for a file of another one, which then stands
-    /// before the name. Where no line has a host that is asked, none is taken to have one, unless all have another and a
-    /// path from its root: names may have colons.
+    /// before the name.
     fn own<'n>(&self, name: &'n [u8]) -> Option<&'n [u8]> {
-        match self.address.host.strip(name) {
-            Some(rest) => Some(rest),
-            None if self.stands && (self.is_asked(name) || is_of_a_host(name)) => None,
-            None => Some(name),
+        if self.stands { self.address.host.strip(name) } else { Some(name) }
+    }
+}
+
+/// What tells whether hosts stand before the names of a list. Names of files may look like that, so they do only if
+/// every name begins with a host, and one of those is asked or all go on with a path from a root.
+struct Names {
+    are_all_of_hosts: bool,
+    is_one_asked: bool,
+    begin_all_at_roots: bool,
+    /// How many lines have a digest.
+    with_digest: u64,
+    is_one_without_digest: bool,
+}
+
+impl Default for Names {
+    /// Those of an empty list.
+    fn default() -> Names {
+        Names {
+            are_all_of_hosts: true,
+            is_one_asked: false,
+            begin_all_at_roots: true,
+            with_digest: 0,
+            is_one_without_digest: false,
         }
     }
 }

@@ -102,6 +102,28 @@ fn a_list_that_has_only_other_hosts_is_not_checked() {
 }
 
 #[test]
+fn names_of_files_that_look_like_hosts_are_not_taken_for_any() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    fs::create_dir(path("tree")).unwrap();
+    for name in ["f", "local:f"] {
+        fs::write(path("tree").join(name), name).unwrap();
+    }
+    let run = |arguments: &[&str]| {
+        Ended::of(command(VERISUM).args(arguments).current_dir(folder.path()).output().unwrap())
+    };
+    fs::write(path("list"), run(&["sum", "-r", "--relative", "tree"]).clean()).unwrap();
+    let checked = |code| {
+        let ended = run(&["check", "list", "local:tree"]);
+        assert_eq!((ended.code, ended.out().lines().count()), (Some(code), 2), "{}", ended.out());
+        ended
+    };
+    checked(0);
+    fs::write(path("tree/local:f"), "rot").unwrap();
+    assert!(checked(1).out().contains("local:f: FAILED\n"));
+}
+
+#[test]
 fn files_of_this_machine_and_of_a_host_are_told_apart() {
     let Some(server) = sshd("") else { return };
     let folder = tree(&server);
