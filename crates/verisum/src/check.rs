@@ -111,7 +111,7 @@ impl CheckSummary {
 /// Checks the files of this machine that lists name: many at once, results in the order of the lists. A bag stands
 /// for its manifests.
 ///
-/// Lines of block hashes are unknown digests here; [`files::check::check`](verisum_files::check::check) takes who
+/// Listed pipes and devices are no files, and lines of block hashes are unknown digests here; [`files::check::check`](verisum_files::check::check) takes who
 /// computes them.
 ///
 /// ```
@@ -169,6 +169,8 @@ fn run(lists: &[PathBuf], options: CheckOptions, outlet: &Outlet<Checked>) -> Ch
         find: &|name| Digest::find(name),
         // None is read: the reader knows no block hashes.
         block_hash: &|folder, _| Err(FileError::NotAFile { path: folder.to_path_buf() }),
+        // Nothing can stop what waits for one.
+        reads_pipes: false,
     };
     verisum_files::check::check(&plan, compute, &mut lists, &mut |event| {
         summary.count(&event);

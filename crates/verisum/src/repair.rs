@@ -47,8 +47,10 @@ pub fn repair(
     let mut options = options.clone();
     let stop = options.stop.clone();
     let results = Results::start("repair", &stop, move |outlet| {
+        // Where there is no catalogue, nothing is made.
+        Catalog::open_to_read(&catalog)?;
         let _lock = Lock::take(&catalog)?;
-        let catalog = Catalog::open(&catalog)?;
+        let catalog = Catalog::open_existing(&catalog)?;
         let path = absolute(&path)?;
         options.stop = outlet.stop().clone();
         let source = |copy: &PathBuf| Source::new(copy, Box::new(LocalPlace::default()));

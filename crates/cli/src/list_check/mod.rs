@@ -185,7 +185,9 @@ pub(crate) fn lists_of(
     let plan = Plan { limits: options.limits.clone(), ..Plan::new(Vec::new(), threads) };
     let total = lists.files().map_or(Total::Unknown, |files| Total::Counted(Box::new(files)));
     progress::of_files(options.progress, total, &plan.progress, || {
-        check(&plan, Compute { find: &find, block_hash: &block_hash }, &mut lists, &mut tell);
+        // Whoever lists a pipe for a command wants what comes out of it.
+        let compute = Compute { find: &find, block_hash: &block_hash, reads_pipes: true };
+        check(&plan, compute, &mut lists, &mut tell);
     });
     if let Some(failure) = failure {
         return Err(failure);

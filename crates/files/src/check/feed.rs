@@ -86,7 +86,9 @@ impl Iterator for Feed<'_> {
                 Some(Ok(entry)) if entry.kind() != Kind::File && group.place.is_inside() => {
                     group.failed(FileError::NotAFile { path: entry.path() })
                 }
-                // Whoever lists a pipe or a device wants what comes out of it, as the coreutils read it.
+                Some(Ok(entry)) if entry.kind() == Kind::Special && !self.compute.reads_pipes => {
+                    group.failed(FileError::NotAFile { path: entry.path() })
+                }
                 Some(Ok(entry)) if entry.kind() == Kind::Special => {
                     let path = entry.path();
                     let opened = File::open(&path).map_err(|e| FileError::io(&path, Operation::Open, e));

@@ -47,6 +47,8 @@ pub struct Compute<'a> {
     pub find: Find<'a>,
     /// Where lines of block hashes are read, who computes those.
     pub block_hash: BlockHashOf<'a>,
+    /// Whether listed pipes and devices are read, as the coreutils do, for as long as it takes. Else they are no files.
+    pub reads_pipes: bool,
 }
 
 /// Opens manifests one by one.
