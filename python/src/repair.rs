@@ -11,7 +11,7 @@ use pyo3::prelude::*;
 use verisum::catalog::store::{Catalog, Lock, absolute};
 use verisum::digest::Digest;
 use verisum::files::place::LocalPlace;
-use verisum::files::{FileError, Stop, Timestamp, lock};
+use verisum::files::{FileError, Stop, lock};
 use verisum::mend::repair::{
     self as engine, ExpectedContent, RepairOptions, RepairOutcome, RepairSummary as Summary, Repaired,
     Source, SourceCatalog, UselessLine,
@@ -197,7 +197,6 @@ pub(crate) fn repair(
     if in_place && !matches!(records, Records::Catalog(_)) {
         return Err(PyValueError::new_err("in_place: only a catalogue keeps its journal"));
     }
-    options.now = Timestamp::now();
     let reach = Reach::of(py, hosts)?;
     let waits = named.iter().all(Named::is_here);
     let done = Arc::new(Done::default());

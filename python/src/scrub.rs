@@ -14,7 +14,7 @@ use verisum::catalog::scrub::{
 };
 use verisum::catalog::store::{Catalog, Lock, Moment, Seen, Stamp, absolute};
 use verisum::files::place::PlaceEvent;
-use verisum::files::{Entry, Timestamp, Verdict};
+use verisum::files::{Entry, Verdict};
 use verisum::mend::repair::{self, Finished, Repaired, finish_in_place};
 use verisum::parity_sources;
 
@@ -309,7 +309,7 @@ fn scrubbed(
     let _lock = Lock::take(&catalog).map_err(|error| Failure::from(&error))?;
     let mut catalog = Catalog::open(&catalog).map_err(|error| Failure::from(&error))?;
     options.stop = steps.stop().clone();
-    let finished = finish_in_place(&catalog, Timestamp::now(), &options.stop);
+    let finished = finish_in_place(&catalog, &options.stop);
     let finished = finished.map_err(|error| crate::repair::failure(&error))?;
     if let Some(Finished::Waits { path, why, .. }) = finished {
         options.withheld.push((path, why));
@@ -361,7 +361,6 @@ fn mend(
     mending.except_missing = true;
     mending.cross_file_systems = !options.one_file_system;
     mending.stop = options.stop.clone();
-    mending.now = Timestamp::now();
     let mut files = Vec::new();
     let report = &mut |file: &Repaired| files.push(file.clone());
     let summary = repair::repair(catalog, path, &mut sources, &mending, report);

@@ -219,7 +219,7 @@ impl Records {
     fn options(&self) -> ScrubOptions {
         let mut options = ScrubOptions::new(Digest::find("sha256").unwrap());
         options.alarm = Alarm { share: 1.0, at_least: 100 };
-        options.now = Timestamp::of_milliseconds(self.now);
+        options.now = Some(Timestamp::of_milliseconds(self.now));
         options
     }
 
@@ -231,7 +231,7 @@ impl Records {
     ) -> (Result<ScrubSummary, ScrubError>, Vec<ScrubReport>) {
         self.now += 1_000_000;
         let mut options = options.clone();
-        options.now = Timestamp::of_milliseconds(self.now);
+        options.now = Some(Timestamp::of_milliseconds(self.now));
         let mut reports = Vec::new();
         let mut tell = |report| reports.push(report);
         let address = Path::new(address);

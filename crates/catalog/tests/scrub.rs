@@ -21,7 +21,7 @@ fn options(now: i64) -> ScrubOptions {
     let mut options = ScrubOptions::new(Digest::find("sha256").unwrap());
     options.threads = 2;
     options.alarm = Alarm { share: 1.0, at_least: 1 };
-    options.now = Timestamp::of_milliseconds(now);
+    options.now = Some(Timestamp::of_milliseconds(now));
     options
 }
 
@@ -45,14 +45,14 @@ fn a_clock_that_goes_back_hides_nothing() {
     assert_eq!(summary.count(Verdict::Ok), 1, "nobody knows how old that verification is");
     let summary = run(&mut catalog, &tree, &{
         let mut options = aged.clone();
-        options.now = Timestamp::of_milliseconds(TODAY + 30 * DAY);
+        options.now = Some(Timestamp::of_milliseconds(TODAY + 30 * DAY));
         options
     });
     assert!(!summary.clock_went_back);
     assert_eq!(summary.read_files, 0);
     let summary = run(&mut catalog, &tree, &{
         let mut options = aged;
-        options.now = Timestamp::of_milliseconds(TODAY + 100 * DAY);
+        options.now = Some(Timestamp::of_milliseconds(TODAY + 100 * DAY));
         options
     });
     assert_eq!(summary.read_files, 1);

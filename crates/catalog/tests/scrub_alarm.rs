@@ -85,7 +85,7 @@ impl World {
         self.now += 1000;
         let mut options = ScrubOptions::new(Digest::find("sha256").unwrap());
         options.alarm = Alarm { share: 0.5, at_least: 1 };
-        options.now = Timestamp::of_milliseconds(self.now);
+        options.now = Some(Timestamp::of_milliseconds(self.now));
         change(&mut options);
         let path = self.path(below);
         scrub(&mut self.catalog, path.as_path(), &options, report).unwrap()

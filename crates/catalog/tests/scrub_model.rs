@@ -285,7 +285,7 @@ impl World {
         self.log.push(format!("scrub {}", digest.name()));
         let mut options = ScrubOptions::new(digest);
         options.alarm = Alarm { share: 1.0, at_least: 1000 };
-        options.now = Timestamp::of_milliseconds(World::now());
+        options.now = Some(Timestamp::of_milliseconds(World::now()));
         let tree = self.folder.path().join("tree");
         let mut said = Vec::new();
         let mut report = |report: verisum_catalog::scrub::ScrubReport| {
@@ -470,7 +470,7 @@ impl Exchange {
         let mut scrub = |part: &str| {
             if part != "none" {
                 let mut options = ScrubOptions::new(digest.clone());
-                options.now = Timestamp::of_milliseconds(World::now());
+                options.now = Some(Timestamp::of_milliseconds(World::now()));
                 options.alarm = Alarm { share: 1.0, at_least: 1000 };
                 scrub(&mut catalog, &tree.join(part), &options, &mut |_| ()).unwrap();
             }

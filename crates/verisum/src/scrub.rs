@@ -73,7 +73,7 @@ fn unfinished(catalog: &Catalog, options: &ScrubOptions) -> Result<Option<(PathB
     use verisum_files::{FileError, Operation};
     use verisum_mend::repair::{Finished, RepairError, finish_in_place};
 
-    match finish_in_place(catalog, options.now, &options.stop) {
+    match finish_in_place(catalog, &options.stop) {
         Ok(Some(Finished::Waits { path, why, .. })) => Ok(Some((path, why))),
         Ok(_) => Ok(None),
         Err(RepairError::Catalog(error)) => Err(error.into()),

@@ -8,11 +8,12 @@ use std::task::Poll;
 use std::time::{Duration, Instant};
 
 use verisum::catalog::scrub::ScrubOptions;
-use verisum::catalog::store::Lock;
+use verisum::catalog::store::{Catalog, Lock};
 use verisum::files::check::{CheckOutcome, Event};
 use verisum::files::compare::{FileStatus, Tree};
 use verisum::files::place::{LocalPlace, Place};
 use verisum::files::{Stop, Verdict, VerdictClass};
+use verisum::mend::repair::RepairOptions;
 use verisum::remote::{Address, Host, HostOptions, Hosts};
 use verisum::{CheckOptions, CompareOptions, Compared, HashOptions, Scrubbed};
 
@@ -113,6 +114,43 @@ fn a_list_by_which_nothing_was_verified_is_corrupt() {
     assert_eq!(class("#mtree\n./file type=file size=3\n"), VerdictClass::Corrupt);
     let sum = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
     assert_eq!(class(&format!("no list\n{sum}  file\n")), VerdictClass::Clean);
+}
+
+#[test]
+fn a_listed_pipe_is_not_waited_for() {
+    let folder = tempfile::tempdir().unwrap();
+    let (pipe, list) = (folder.path().join("pipe"), folder.path().join("list"));
+    let made = std::process::Command::new("mkfifo").arg(&pipe).status().unwrap();
+    assert!(made.success());
+    fs::write(&list, format!("{:064}  {}\n", 0, pipe.display())).unwrap();
+    let summary = verisum::check(vec![list], &CheckOptions::default()).unwrap().finish();
+    assert_eq!((summary.unreadable, summary.class()), (1, VerdictClass::Unchecked));
+}
+
+#[test]
+fn a_repair_makes_no_catalogue() {
+    let folder = tempfile::tempdir().unwrap();
+    let catalog = folder.path().join("mistyped.db");
+    let results = verisum::repair(&catalog, folder.path(), Vec::new(), &RepairOptions::default()).unwrap();
+    assert!(results.finish().is_err());
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn options_that_are_used_again_are_of_the_time_of_each_run() {
+    let folder = tempfile::tempdir().unwrap();
+    let (tree, _) = tree(folder.path(), 1);
+    let catalog = folder.path().join("c.db");
+    let options = ScrubOptions::default();
+    let mut verified = || {
+        std::thread::sleep(Duration::from_millis(10));
+        verisum::scrub(&catalog, &tree, &options).unwrap().finish().unwrap();
+        let catalog = Catalog::open(&catalog).unwrap();
+        let root = catalog.roots().unwrap().remove(0);
+        catalog.record(root.directory, "0000".as_ref()).unwrap().unwrap().verified
+    };
+    let first = verified();
+    assert!(verified() > first);
 }
 
 #[test]

@@ -173,7 +173,7 @@ mod tests {
     fn options() -> ScrubOptions {
         ScrubOptions {
             alarm: super::super::Alarm { share: 1.0, at_least: 1 },
-            now: verisum_files::Timestamp::default(),
+            now: Some(verisum_files::Timestamp::default()),
             ..ScrubOptions::new(verisum_digest::Digest::find("sha256").unwrap())
         }
     }

@@ -96,8 +96,8 @@ pub struct ScrubOptions {
     pub stop: Arc<Stop>,
     /// Where to tell how far it is.
     pub progress: Arc<Progress>,
-    /// The time of the start.
-    pub now: Timestamp,
+    /// The time of the start; none for that of the clock then.
+    pub now: Option<Timestamp>,
 }
 
 impl Default for ScrubOptions {
@@ -131,13 +131,18 @@ impl ScrubOptions {
             limits: None,
             stop: Arc::default(),
             progress: Arc::default(),
-            now: Timestamp::now(),
+            now: None,
         }
     }
 
-    /// The moment of the start.
-    fn started(&self) -> Moment {
-        self.now.into()
+    /// The time of the start.
+    pub fn started(&self) -> Moment {
+        self.now.map_or_else(Moment::now, Moment::from)
+    }
+
+    /// These, for a run that starts now.
+    fn starting(&self) -> ScrubOptions {
+        ScrubOptions { now: Some(self.started().timestamp()), ..self.clone() }
     }
 }
 

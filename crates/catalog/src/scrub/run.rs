@@ -86,6 +86,7 @@ pub fn scrub_tree(
     report: &mut (dyn FnMut(ScrubReport) + Send),
 ) -> Result<ScrubSummary, ScrubError> {
     let clock = Instant::now();
+    let options = &options.starting();
     let passage: &mut dyn Passage = if tree.place.is_here() { &mut LocalTree } else { tree };
     let held = take(turn);
     catalog.require_writable()?;

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 use verisum::catalog::store::{Catalog, State, Trouble};
 use verisum::files::place::{LocalPlace, join};
-use verisum::files::{Stop, Timestamp, VerdictClass};
+use verisum::files::{Stop, VerdictClass};
 use verisum::mend::repair::{self, Finished, RepairOutcome, RepairSummary, Repaired, Source, SourceCatalog};
 use verisum::remote::{Address, Host};
 
@@ -113,7 +113,7 @@ pub(crate) fn finish_in_place(
 ) -> Result<Option<(PathBuf, String)>, Failure> {
     let say =
         |path: &Path, what: &str| ui::say(PROGRAM, &format!("{}: {what}", names::quoted(path.as_os_str())));
-    match repair::finish_in_place(catalog, Timestamp::now(), stop)? {
+    match repair::finish_in_place(catalog, stop)? {
         Some(Finished::Repaired { path, bytes }) => {
             say(&path, &format!("finished an interrupted repair of {}", human(bytes)));
         }

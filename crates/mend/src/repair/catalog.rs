@@ -56,7 +56,7 @@ pub fn repair(
     if let Some(keep) = &options.keep_bad {
         require_room(keep, &root.path)?;
     }
-    let unfinished = if options.dry { None } else { finish_in_place(catalog, options.now, &options.stop)? };
+    let unfinished = if options.dry { None } else { finish_in_place(catalog, &options.stop)? };
     // Where storage fails, the journal never can be written: unless this is to be in place too, a new file takes the
     // place of its file.
     let (waits, is_replaced) = match unfinished {
@@ -144,6 +144,8 @@ struct Work<'a> {
     root: &'a Root,
     path: &'a Path,
     options: &'a RepairOptions,
+    /// The time of the start, which repairs are recorded with.
+    started: Moment,
     algorithms: HashMap<i64, String>,
     copies: Copies,
     /// The file whose repair in place cannot be finished now, and why.
@@ -160,7 +162,8 @@ impl<'a> Work<'a> {
         waits: Option<(PathBuf, String)>,
     ) -> Result<Work<'a>, RepairError> {
         let (algorithms, copies) = (catalog.algorithms()?, copies(catalog)?);
-        Ok(Work { catalog, root, path, options, algorithms, copies, waits, foretold: None })
+        let started = Moment::now();
+        Ok(Work { catalog, root, path, options, started, algorithms, copies, waits, foretold: None })
     }
 
     /// Repairs all files of the path that are in trouble; none if there are none.
@@ -350,7 +353,7 @@ impl<'a> Work<'a> {
             }
             if written.is_ok() && !self.options.dry {
                 let copies = done.copies_with_other_content();
-                written = suspect_copies(self.catalog, &copies, record, self.options.now.into());
+                written = suspect_copies(self.catalog, &copies, record, self.started);
             }
             let algorithm = damaged.digest.name().to_string();
             let file = self.repaired(damaged.path.clone(), record, algorithm, done.outcome);
@@ -377,12 +380,12 @@ impl<'a> Work<'a> {
             mtime: now.mtime,
             ctime: now.ctime,
             inode: now.inode,
-            verified: self.options.now.into(),
+            verified: self.started,
             state: State::Sound,
             ..*old
         };
         let repair = Repair {
-            repaired: self.options.now.into(),
+            repaired: self.started,
             state: old.state,
             source: from.clone(),
             bytes: *bytes,

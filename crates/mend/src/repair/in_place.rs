@@ -88,11 +88,7 @@ pub(super) fn journal_of(catalog: &Path) -> PathBuf {
 ///
 /// # Errors
 /// The journal cannot be read or removed, so that nobody knows which file nothing is to look at; the catalogue fails.
-pub fn finish_in_place(
-    catalog: &Catalog,
-    now: Timestamp,
-    stop: &Stop,
-) -> Result<Option<Finished>, RepairError> {
+pub fn finish_in_place(catalog: &Catalog, stop: &Stop) -> Result<Option<Finished>, RepairError> {
     let Some((path, mut journal)) = interrupted(catalog)? else { return Ok(None) };
     let subject = journal.subject.path.clone();
     let applied = match apply(&mut journal, None, stop) {
@@ -107,7 +103,13 @@ pub fn finish_in_place(
         Applied::Left(why) => Finished::Left { path: subject.clone(), why },
         Applied::Done(_, taken) => {
             let bytes = taken.iter().map(|taken| taken.bytes).sum();
-            let file = MendedFile { path: subject.clone(), before: None, taken, now, is_part: false };
+            let file = MendedFile {
+                path: subject.clone(),
+                before: None,
+                taken,
+                now: Timestamp::now(),
+                is_part: false,
+            };
             // What it is now is looked at once more there.
             let _: Noted = note(catalog, &file, stop)?;
             Finished::Repaired { path: subject.clone(), bytes }

@@ -32,7 +32,7 @@ use std::sync::Arc;
 
 use verisum_catalog::scrub;
 use verisum_catalog::store::{self, State};
-use verisum_files::{Stop, Timestamp};
+use verisum_files::Stop;
 
 pub use catalog::{repair, repair_there};
 pub use in_place::{Finished, finish_in_place};
@@ -64,8 +64,6 @@ pub struct RepairOptions {
     pub in_place: bool,
     /// When to end early, after the file in progress.
     pub stop: Arc<Stop>,
-    /// The time of the start.
-    pub now: Timestamp,
 }
 
 impl Default for RepairOptions {
@@ -78,7 +76,6 @@ impl Default for RepairOptions {
             cross_file_systems: false,
             in_place: false,
             stop: Arc::default(),
-            now: Timestamp::now(),
         }
     }
 }

@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use clap::{Args, ValueHint};
 use verisum::catalog::store::is_address;
+use verisum::files::Stop;
 use verisum::files::place::LocalPlace;
-use verisum::files::{Stop, Timestamp};
 use verisum::mend::repair::{self, ExpectedContent, RepairOptions, Repaired, Source};
 use verisum::parity_sources;
 
@@ -128,7 +128,6 @@ pub(crate) fn run(arguments: &RepairArgs, output: &mut Output) -> Result<Exit, F
     options.cross_file_systems = arguments.cross_file_systems;
     options.in_place = arguments.in_place;
     options.stop = Arc::new(Stop::when(ending.asked().clone()));
-    options.now = Timestamp::now();
     let telling = RepairReport::new(["file", "summary"], arguments.json, arguments.quiet, output);
     let has_records = arguments.tags || arguments.trust.is_some() || !arguments.sums.is_empty();
     let worst = match way {

@@ -120,7 +120,7 @@ impl ScrubResultArgs {
                         (summaries, known),
                         &remedies,
                         (self.failing(), untold),
-                        options.now.into(),
+                        options.started(),
                     ),
                 )
             })

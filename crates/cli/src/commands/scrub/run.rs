@@ -8,7 +8,7 @@ use clap::{Args, ValueHint};
 use verisum::catalog::scrub::{ScrubOptions, ScrubSummary};
 use verisum::catalog::store::{Catalog, Moment, Root, State};
 use verisum::digest::{Digest, Policy};
-use verisum::files::{Excludes, Stop, Timestamp, Verdict};
+use verisum::files::{Excludes, Stop, Verdict};
 use verisum::mend::repair;
 use verisum::parity_sources;
 
@@ -320,7 +320,7 @@ fn found_bad(
         let lost = summary(root).and_then(|end| Some(end.as_ref().ok()?.count(Verdict::Missing)));
         !missing_fails && lost.is_some_and(|lost| lost > 0)
     });
-    let lost = bad_file::of_missing(catalog, &commands, &scrubbed, options.now.into(), most_missing)?;
+    let lost = bad_file::of_missing(catalog, &commands, &scrubbed, options.started(), most_missing)?;
     Ok((bad, beyond, lost))
 }
 
@@ -378,7 +378,6 @@ fn mend(
             adapted.except_missing = true;
             adapted.cross_file_systems = !options.one_file_system;
             adapted.stop = options.stop.clone();
-            adapted.now = Timestamp::now();
             adapted
         };
         let mut telling = RepairReport::new(["repair", "repairs"], style == ScrubStyle::Json, false, output);
@@ -449,7 +448,7 @@ pub(crate) fn usual(
     options.missing_fails = results.failing().missing;
     options.replaced_root = results.replaced_root;
     options.excludes = excludes;
-    options.now = now.timestamp();
+    options.now = Some(now.timestamp());
     Ok(options)
 }
 
