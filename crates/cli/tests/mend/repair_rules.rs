@@ -345,3 +345,18 @@ fn what_a_list_told_no_length_of_comes_back() {
     }
     trees.run("scrub --catalog list.db tree").clean();
 }
+
+#[test]
+fn what_may_have_been_written_and_is_gone_needs_not_be_kept() {
+    let trees = Trees::new(&[("gone", "text"), ("there", "text")]);
+    for name in ["gone", "there"] {
+        change_and_restore_time(&trees.path("tree").join(name), b"TEXT");
+    }
+    assert_eq!(trees.run("scrub tree").code, Some(1));
+    fs::remove_file(trees.path("tree/gone")).unwrap();
+    let folder = trees.path("tree");
+    let repair = "repair --from copy tree";
+    trees.becomes(&format!("{repair} -n"), 1, &folder, &[("mendable", "gone"), ("mendable", "there")]);
+    trees.becomes(repair, 1, &folder, &[("repaired", "gone"), ("refused", "there")]);
+    assert_eq!(fs::read(trees.path("tree/gone")).unwrap(), b"text");
+}

@@ -261,10 +261,7 @@ impl<'a> Work<'a> {
         }
         let refused = match (record.state, &digest) {
             (State::DAMAGED, _) => Some(RepairRefusal::DamagedRecord),
-            (state, _) if state.may_be_meant() => {
-                (self.options.keep_bad.is_none() && !self.options.dry).then_some(RepairRefusal::MayBeAccepted)
-            }
-            (state, _) if !state.is_repairable() => {
+            (state, _) if !state.may_be_meant() && !state.is_repairable() => {
                 let finding = self.catalog.finding(position.directory, OsStr::from_bytes(&position.name))?;
                 Some(RepairRefusal::NotCompared { detail: finding.and_then(|finding| finding.detail) })
             }

@@ -374,6 +374,10 @@ impl<'a> Tree<'a> {
         if entry.kind() != Kind::File {
             return Err(RepairOutcome::Refused(RepairRefusal::OtherKind));
         }
+        let may_be_kept = self.options.keep_bad.is_some() || self.options.dry;
+        if damaged.may_be_meant && !may_be_kept {
+            return Err(RepairOutcome::Refused(RepairRefusal::MayBeAccepted));
+        }
         let file = entry.open().map_err(|error| failed(text(&error)))?;
         if has_writer(&file) {
             return Err(RepairOutcome::Refused(RepairRefusal::InUse));
