@@ -170,7 +170,7 @@ fn run(lists: &[PathBuf], options: CheckOptions, outlet: &Outlet<Checked>) -> Ch
         // None is read: the reader knows no block hashes.
         block_hash: &|folder, _| Err(FileError::NotAFile { path: folder.to_path_buf() }),
         // Nothing can stop what waits for one.
-        reads_pipes: false,
+        reads_streams: false,
     };
     verisum_files::check::check(&plan, compute, &mut lists, &mut |event| {
         summary.count(&event);

@@ -186,7 +186,7 @@ pub(crate) fn lists_of(
     let total = lists.files().map_or(Total::Unknown, |files| Total::Counted(Box::new(files)));
     progress::of_files(options.progress, total, &plan.progress, || {
         // Whoever lists a pipe for a command wants what comes out of it.
-        let compute = Compute { find: &find, block_hash: &block_hash, reads_pipes: true };
+        let compute = Compute { find: &find, block_hash: &block_hash, reads_streams: true };
         check(&plan, compute, &mut lists, &mut tell);
     });
     if let Some(failure) = failure {

@@ -56,6 +56,29 @@ fn pipes_descriptors_and_holes_give_the_value_of_the_file() {
     }
 }
 
+/// Only a name that was typed is standard input, or one in a list whose names begin at the working directory.
+#[test]
+fn a_file_called_minus_is_one_where_it_can_only_be_that() {
+    let folder = tempfile::tempdir().unwrap();
+    let inside = folder.path().join("tree");
+    std::fs::create_dir(&inside).unwrap();
+    std::fs::write(inside.join("-"), "file").unwrap();
+    let run = |arguments: &[&str], at: &Path| {
+        with_pipe(command(VERISUM).args(arguments).current_dir(at), b"standard input")
+    };
+    let listed = run(&["sum", "-r", "--relative", "tree"], folder.path()).clean();
+    assert!(listed.ends_with("  ./-\n"), "{listed}");
+    assert_eq!(run(&["sum", "-r", "--relative", "local:tree"], folder.path()).out(), listed);
+    std::fs::write(folder.path().join("names"), "-").unwrap();
+    assert_eq!(run(&["sum", "--files0-from", "../names"], &inside).clean(), listed);
+    std::fs::write(folder.path().join("list"), listed.replace("./-", "-")).unwrap();
+    for place in ["tree", "./tree", "local:tree"] {
+        let checked = run(&["check", "list", place], folder.path());
+        assert_eq!((checked.code, checked.out()), (Some(0), "-: OK\n"), "{place}: {}", checked.stderr);
+    }
+    assert_eq!(run(&["check", "../list"], &inside).code, Some(1));
+}
+
 #[test]
 fn verisum_takes_the_guests_view_everywhere_and_blksum_that_of_files() {
     let folder = tempfile::tempdir().unwrap();

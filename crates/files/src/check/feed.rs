@@ -86,7 +86,7 @@ impl Iterator for Feed<'_> {
                 Some(Ok(entry)) if entry.kind() != Kind::File && group.place.is_inside() => {
                     group.failed(FileError::NotAFile { path: entry.path() })
                 }
-                Some(Ok(entry)) if entry.kind() == Kind::Special && !self.compute.reads_pipes => {
+                Some(Ok(entry)) if entry.kind() == Kind::Special && !self.compute.reads_streams => {
                     group.failed(FileError::NotAFile { path: entry.path() })
                 }
                 Some(Ok(entry)) if entry.kind() == Kind::Special => {
@@ -220,7 +220,8 @@ impl<'a> Feed<'a> {
         let number = source.reader.number();
         let error = match line {
             Ok(Some(Line::File(listed))) => {
-                let dash = source.reader.names_stdin(&listed);
+                let may_be_stdin = self.compute.reads_streams && matches!(source.base, Base::Here);
+                let dash = may_be_stdin && source.reader.names_stdin(&listed);
                 // Standard input may be the list itself.
                 if dash && source.is_stdin {
                     return Some(NextGroup::Event(Event::Bad { manifest, number, bad: Bad::Malformed }));

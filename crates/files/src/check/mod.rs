@@ -47,8 +47,9 @@ pub struct Compute<'a> {
     pub find: Find<'a>,
     /// Where lines of block hashes are read, who computes those.
     pub block_hash: BlockHashOf<'a>,
-    /// Whether listed pipes and devices are read, as the coreutils do, for as long as it takes. Else they are no files.
-    pub reads_pipes: bool,
+    /// Whether listed pipes and devices are read, as the coreutils do, for as long as it takes, and `-` is standard
+    /// input where names begin at the working directory. Else they are no files, and `-` is one.
+    pub reads_streams: bool,
 }
 
 /// Opens manifests one by one.

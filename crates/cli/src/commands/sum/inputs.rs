@@ -91,7 +91,8 @@ impl Iterator for NameSource {
             Ok(0) => None,
             Ok(_) => {
                 name.pop_if(|last| *last == 0);
-                Some(name)
+                // Whoever lists files means one of this name.
+                Some(if name == b"-" { b"./-".to_vec() } else { name })
             }
             Err(error) => {
                 *failed = Some(error);

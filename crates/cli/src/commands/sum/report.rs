@@ -70,7 +70,7 @@ impl SumLines<'_> {
         };
         let name = match &self.below {
             _ if request.path == b"-" => self.stdin.as_bytes(),
-            Some(roots) => below_any(roots, &request.path),
+            Some(roots) => lock(&self.writer).file_name(below_any(roots, &request.path)),
             None => &request.path,
         };
         let said = |what: &str| {
@@ -135,7 +135,8 @@ impl SumLines<'_> {
                 let mut full = if source.prefixed { address.host.prefix(name) } else { Vec::new() };
                 full.extend_from_slice(name);
                 let mut writer = lock(&self.writer);
-                match line(&mut writer, &full, &request, &read) {
+                let full = writer.file_name(&full);
+                match line(&mut writer, full, &request, &read) {
                     Ok(line) => {
                         // Programs that check lists pass over comments.
                         let comment = evidence.filter(|_| writer.has_comments());
