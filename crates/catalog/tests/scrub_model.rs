@@ -7,10 +7,10 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use tempfile::TempDir;
-use verisum_catalog::scrub::{Accept, Alarm, ScrubOptions, accept, scrub};
+use verisum_catalog::scrub::{Accept, Alarm, ScrubOptions, ScrubReport, accept, scrub};
 use verisum_catalog::store::{Catalog, State};
 use verisum_digest::Digest;
-use verisum_files::Timestamp;
+use verisum_files::{Order, Timestamp, Verdict};
 use verisum_testkit::{FsKind, Mount};
 
 /// How many worlds; `VERISUM_SEEDS` sets another number.
@@ -18,6 +18,9 @@ const SEEDS: u64 = 8;
 
 const RUNS: usize = 20;
 const NAMES: [&str; 7] = ["a", "b", "c", "d", "e", "f", "g"];
+
+/// Files that nothing happens to but that one of them is touched, so that a run is interrupted where it comes to it.
+const MARKS: [&str; 3] = ["b-", "d-", "f-"];
 
 /// A file, whatever its names.
 #[derive(Clone, Default)]
@@ -59,6 +62,9 @@ struct World {
     contents: BTreeMap<Vec<u8>, String>,
     /// Digests that no record may ever have.
     bad: BTreeSet<Vec<u8>>,
+    /// Runs were interrupted in it. Good files may be called suspicious then, where bad ones changed names before and
+    /// after such a run.
+    was_interrupted: bool,
     /// What was done, for who has to find out.
     log: Vec<String>,
 }
@@ -81,6 +87,7 @@ impl World {
             suspect_contents: BTreeSet::new(),
             contents: BTreeMap::new(),
             bad: BTreeSet::new(),
+            was_interrupted: false,
             log: Vec::new(),
         }
     }
@@ -242,6 +249,10 @@ impl World {
     fn restore(&mut self, name: &'static str) {
         let root = self.catalog.roots().unwrap().remove(0);
         let Some(record) = self.catalog.record(root.directory, name.as_ref()).unwrap() else { return };
+        if self.bad.contains(record.digest.as_bytes()) {
+            // What an interrupted run recorded, the next may take back.
+            return;
+        }
         self.log.push(format!("restore {name}"));
         let content = self.contents[record.digest.as_bytes()].clone();
         self.put(name, &content);
@@ -277,6 +288,21 @@ impl World {
     }
 
     fn scrub(&mut self) {
+        self.run(|_| ());
+        self.look();
+    }
+
+    /// A run that ends at a random file, and says nothing of the others.
+    fn interrupt(&mut self) {
+        let mark = MARKS[self.random(MARKS.len())];
+        let mark = self.path(mark);
+        File::options().write(true).open(mark).unwrap().set_modified(SystemTime::now()).unwrap();
+        self.was_interrupted = true;
+        self.run(|options| (options.threads, options.order) = (1, Order::Name));
+    }
+
+    /// Scrubs the tree, and interrupts that where a file was touched.
+    fn run(&mut self, change: impl Fn(&mut ScrubOptions)) {
         let one = match self.digests.len() {
             1 => 0,
             count => self.random(count),
@@ -286,15 +312,19 @@ impl World {
         let mut options = ScrubOptions::new(digest);
         options.alarm = Alarm { share: 1.0, at_least: 1000 };
         options.now = Some(Timestamp::of_milliseconds(World::now()));
+        change(&mut options);
         let tree = self.folder.path().join("tree");
         let mut said = Vec::new();
-        let mut report = |report: verisum_catalog::scrub::ScrubReport| {
+        let stop = options.stop.clone();
+        let mut report = |report: ScrubReport| {
+            if MARKS.iter().any(|mark| report.path.ends_with(mark)) && report.verdict == Verdict::Touched {
+                stop.request();
+            }
             said.push(format!("{} {} {:?}", report.verdict, report.path.display(), report.from));
         };
         scrub(&mut self.catalog, &tree, &options, &mut report).unwrap();
         World::let_the_clock_tick();
         self.log.extend(said.into_iter().map(|line| format!("    {line}")));
-        self.look();
     }
 
     /// Compares what is recorded with what is so.
@@ -309,6 +339,7 @@ impl World {
                 assert!(!is_bad, "{name}: bad data became its record\n{}", log());
                 if let Some(inode) = self.names.get(name)
                     && self.contents[record.digest.as_bytes()] == self.inodes[*inode].content
+                    && !self.was_interrupted
                 {
                     assert_eq!(record.state, State::Sound, "{name} is as recorded\n{}", log());
                 }
@@ -330,7 +361,7 @@ impl World {
             let state = states.get(name).unwrap_or_else(|| panic!("{name} has no record\n{}", log()));
             if is_bad {
                 assert!(state.is_unforgiven(), "{name} is bad, and called {}\n{}", state.name(), log());
-            } else if !is_suspect && !self.suspects.contains(name) {
+            } else if !is_suspect && !self.suspects.contains(name) && !self.was_interrupted {
                 assert_eq!(*state, State::Sound, "{name} is good\n{}", log());
             }
         }
@@ -380,7 +411,12 @@ fn run(times: Times) {
     }
 }
 
-fn live(mut world: World) {
+fn live(world: World) {
+    live_with(world, |_| ());
+}
+
+/// The same, where something happens before each run besides.
+fn live_with(mut world: World, happen: impl Fn(&mut World)) {
     for name in &NAMES[..5] {
         let (content, _) = world.content();
         world.put(name, &content);
@@ -390,6 +426,7 @@ fn live(mut world: World) {
         for _ in 0..=world.random(4) {
             world.step();
         }
+        happen(&mut world);
         world.scrub();
         if world.random(6) == 0 {
             world.accept_all();
@@ -400,6 +437,26 @@ fn live(mut world: World) {
 #[test]
 fn bad_data_is_never_recorded_as_good_and_good_data_never_accused() {
     run(Times::Own);
+}
+
+#[test]
+fn the_same_holds_where_runs_are_interrupted() {
+    for seed in seeds() {
+        for times in [Times::Own, Times::Same(123_456_789)] {
+            let world = World::new(seed, times, &std::env::temp_dir());
+            for mark in MARKS {
+                fs::write(world.path(mark), mark).unwrap();
+            }
+            live_with(world, |world| {
+                for _ in 0..world.random(3) {
+                    world.interrupt();
+                    for _ in 0..=world.random(3) {
+                        world.step();
+                    }
+                }
+            });
+        }
+    }
 }
 
 #[test]

@@ -74,6 +74,7 @@ impl Writer<'_> {
     fn settle(&mut self, outcome: &Outcome) -> Result<(), ScrubError> {
         let root = self.scope.root.id;
         let names = self.catalog.algorithms()?;
+        self.catalog.take_back_gone(root, self.news_since, self.options.started())?;
         self.catalog.index_fresh()?;
         for (directory, device) in &outcome.mounted {
             self.catalog.set_device(*directory, *device)?;

@@ -204,7 +204,8 @@ impl Catalog {
         held.map_err(self.failed("write"))
     }
 
-    /// Makes the list of files that wait, and that of [`Catalog::note_other`], and empties them.
+    /// Makes the list of files that wait, and that of [`Catalog::note_other`], and empties them. Forgets what a run
+    /// left of its own that was interrupted.
     pub(super) fn forget_waiting(&self) -> rusqlite::Result<()> {
         self.connection.execute_batch(
             "CREATE TEMP TABLE IF NOT EXISTS waiting(directory INTEGER NOT NULL, name BLOB NOT NULL,
@@ -212,7 +213,9 @@ impl Catalog {
              DELETE FROM temp.waiting;
              CREATE TEMP TABLE IF NOT EXISTS other(directory INTEGER NOT NULL, name BLOB NOT NULL,
              state INTEGER NOT NULL, PRIMARY KEY(directory, name)) WITHOUT ROWID;
-             DELETE FROM temp.other",
+             DELETE FROM temp.other;
+             DROP TABLE IF EXISTS temp.gone; DROP TABLE IF EXISTS temp.good_content;
+             DROP TABLE IF EXISTS temp.read_again",
         )
     }
 

@@ -144,7 +144,7 @@ impl Catalog {
         self.page(&sql, params![root, after.value, after.directory, after.name, most as i64, missing])
     }
 
-    pub(super) fn page(&self, sql: &str, values: &[&dyn ToSql]) -> Result<Vec<(Position, CatalogRecord)>> {
+    fn page(&self, sql: &str, values: &[&dyn ToSql]) -> Result<Vec<(Position, CatalogRecord)>> {
         self.rows(sql, values, |row| {
             let position = Position { value: row.get(0)?, directory: row.get(1)?, name: row.get(2)? };
             Ok((position, record(row, 3)?))

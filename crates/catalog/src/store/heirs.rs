@@ -5,9 +5,9 @@ use std::os::unix::ffi::OsStrExt;
 
 use rusqlite::{Row, params};
 
-use super::record::{GONE, MISSING, seen};
+use super::record::{GONE, MISSING, columns, seen};
 use super::schema::FRESH_BY_DIGEST;
-use super::{Catalog, CatalogRecord, Position, RecordChange, RecordFinding, Result, Seen, State};
+use super::{Catalog, CatalogRecord, Moment, Position, RecordChange, RecordFinding, Result, Seen, State};
 
 /// A file by its directory's number and its name.
 pub type RecordName = (i64, Vec<u8>);
@@ -192,7 +192,7 @@ impl Catalog {
              AND NOT EXISTS (SELECT 1 FROM temp.fresh_inode AS own
                 WHERE own.directory = file.directory AND own.name = file.name)
              ORDER BY file.directory, file.name LIMIT ?4",
-            super::record::columns()
+            columns()
         );
         let rows = self.connection.prepare_cached(&sql).and_then(|mut statement| {
             let values = params![root, after.0, after.1, most as i64];
@@ -252,7 +252,7 @@ impl Catalog {
         let sql = format!(
             "SELECT directory, name, {} FROM temp.gone JOIN file USING(directory, name)
              WHERE (directory, name) > (?1, ?2) AND file.root = ?4 ORDER BY directory, name LIMIT ?3",
-            super::record::columns()
+            columns()
         );
         let rows = self.prepare_gone().and_then(|()| {
             let mut statement = self.connection.prepare_cached(&sql)?;
@@ -273,19 +273,72 @@ impl Catalog {
     /// those whose records were replaced are listed, without a number. None is bad or gone itself: those that an
     /// interrupted run recorded may be by now.
     pub fn index_fresh(&self) -> Result<()> {
-        let sql = "CREATE TEMP TABLE IF NOT EXISTS fresh_inode AS
-                   SELECT fresh.rowid AS number, fresh.root, directory, name, inode, size, mtime, ctime,
-                   algorithm, file.digest FROM fresh JOIN file USING(directory, name)
-                   WHERE file.state = 0
-                   UNION ALL
-                   SELECT NULL, file.root, directory, name, file.inode, file.size, file.mtime, file.ctime,
-                   file.algorithm, file.digest FROM replaced JOIN file USING(directory, name)
-                   WHERE file.state = 0;
-                   CREATE INDEX IF NOT EXISTS temp.fresh_by_place ON fresh_inode(directory, name);
-                   CREATE INDEX IF NOT EXISTS temp.fresh_by_inode ON fresh_inode(inode);
-                   CREATE INDEX IF NOT EXISTS temp.fresh_by_content ON fresh_inode(digest)";
-        let made = [FRESH_BY_DIGEST, sql].into_iter().try_for_each(|sql| self.connection.execute_batch(sql));
+        self.index_recorded(0)
+    }
+
+    /// The same of those that are in a state by now.
+    fn index_recorded(&self, state: i64) -> Result<()> {
+        let sql = format!(
+            "CREATE TEMP TABLE IF NOT EXISTS fresh_inode AS
+             SELECT fresh.rowid AS number, fresh.root, directory, name, inode, size, mtime, ctime,
+             algorithm, file.digest FROM fresh JOIN file USING(directory, name)
+             WHERE file.state = {state}
+             UNION ALL
+             SELECT NULL, file.root, directory, name, file.inode, file.size, file.mtime, file.ctime,
+             file.algorithm, file.digest FROM replaced JOIN file USING(directory, name)
+             WHERE file.state = {state};
+             CREATE INDEX IF NOT EXISTS temp.fresh_by_place ON fresh_inode(directory, name);
+             CREATE INDEX IF NOT EXISTS temp.fresh_by_inode ON fresh_inode(inode);
+             CREATE INDEX IF NOT EXISTS temp.fresh_by_content ON fresh_inode(digest)"
+        );
+        let made = [FRESH_BY_DIGEST, &sql].into_iter().try_for_each(|sql| self.connection.execute_batch(sql));
         made.map_err(self.failed("write"))
+    }
+
+    /// Takes back what an interrupted run recorded of names that are gone by now, if another record says that it was
+    /// bad: by its own record it would be good under a third name. The name has its old record again, or none.
+    pub fn take_back_gone(&self, root: i64, since: Moment, now: Moment) -> Result<()> {
+        let sql = "SELECT EXISTS (SELECT 1 FROM file INDEXED BY file_in_trouble
+                WHERE root = ?1 AND state = ?2 AND state <> 0)
+             AND (EXISTS (SELECT 1 FROM fresh WHERE root = ?1)
+                OR EXISTS (SELECT 1 FROM replaced WHERE root = ?1))";
+        if !self.row(sql, [root, MISSING], |row| row.get::<_, bool>(0))?.unwrap_or_default() {
+            return Ok(());
+        }
+        self.index_recorded(MISSING)?;
+        self.list_misnamed(root, since)?;
+        if self.row("SELECT EXISTS (SELECT 1 FROM temp.fresh_inode)", [], |row| row.get(0))? == Some(true) {
+            self.find_known_bad(root, true, now)?;
+            let mut after = 0;
+            loop {
+                let page = self.known_bad(after, 1024)?;
+                let Some((last, _)) = page.last() else { break };
+                after = *last;
+                for (_, bad) in page.iter().filter(|(_, bad)| bad.told.is_none()) {
+                    self.take_back(root, &bad.heir, now)?;
+                }
+            }
+            self.drop_known_bad()?;
+        }
+        self.connection
+            .execute_batch("DROP TABLE temp.fresh_inode; DROP TABLE temp.misnamed")
+            .map_err(self.failed("write"))
+    }
+
+    /// Takes back what was recorded of a name that is gone; once it is done, nothing is left to take back.
+    fn take_back(&self, root: i64, place: &RecordName, now: Moment) -> Result<()> {
+        let name = OsStr::from_bytes(&place.1);
+        if let Some(old) = self.take_replaced(place)? {
+            let finding = RecordFinding { since: now, seen: now, ..RecordFinding::default() };
+            let missing = CatalogRecord { state: State::MISSING, ..old };
+            return self.hand_over(root, None, (None, place), &missing, finding);
+        }
+        let deleted = self.connection.prepare_cached("DELETE FROM fresh WHERE directory = ?1 AND name = ?2");
+        let deleted = deleted.and_then(|mut statement| statement.execute(params![place.0, place.1]));
+        match (deleted.map_err(self.failed("write"))?, self.record(place.0, name)?) {
+            (1, Some(record)) => self.apply(root, place.0, name, &RecordChange::Forget(record)),
+            _ => Ok(()),
+        }
     }
 
     /// Whether there is any of the files that [`Catalog::index_fresh`] and [`Catalog::list_misnamed`] list, or one in a
@@ -302,7 +355,7 @@ impl Catalog {
             let sql = format!(
                 "SELECT directory, name, {} FROM fresh JOIN file USING(directory, name)
                  WHERE fresh.root = ?1 AND file.state <> {MISSING} ORDER BY directory, name",
-                super::record::columns()
+                columns()
             );
             let mut statement = self.connection.prepare(&sql)?;
             let mut rows = statement.query([root])?;

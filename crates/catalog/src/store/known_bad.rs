@@ -147,7 +147,7 @@ impl Catalog {
             heir.inode AS heir_inode, heir.digest AS heir_digest, heir.algorithm AS heir_algorithm";
         let is_heir = "heir.root = ?1 AND (heir.number IS NULL OR heir.number IN (SELECT rowid FROM fresh))
             AND NOT (heir.algorithm = claim.algorithm AND heir.digest = claim.digest)
-            AND NOT (claim.source NOT IN (0, 2)
+            AND NOT (claim.source NOT IN (0, 2, 3)
                 AND heir.directory = claim.directory AND heir.name = claim.name)";
         let told = "NULL, heir.directory, heir.name, found_size, found_mtime, found_ctime, found_inode, found_digest,
             heir.algorithm, found_state, is_old";
