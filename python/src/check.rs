@@ -336,7 +336,8 @@ impl Here {
         })?;
         let stop = steps.stop().clone();
         let block_hash = |folder: &Path, listed: &Listed| listed_sum(folder, listed, &stop);
-        let compute = Compute { find: &|name: &str| Digest::find(name), block_hash: &block_hash };
+        let find = |name: &str| Digest::find(name);
+        let compute = Compute { find: &find, block_hash: &block_hash, reads_streams: false };
         let plan = Plan {
             limits: self.limits,
             stop: steps.stop().clone(),

@@ -142,7 +142,7 @@ fn options_that_are_used_again_are_of_the_time_of_each_run() {
     let (tree, _) = tree(folder.path(), 1);
     let catalog = folder.path().join("c.db");
     let options = ScrubOptions::default();
-    let mut verified = || {
+    let verified = || {
         std::thread::sleep(Duration::from_millis(10));
         verisum::scrub(&catalog, &tree, &options).unwrap().finish().unwrap();
         let catalog = Catalog::open(&catalog).unwrap();
