@@ -8,13 +8,16 @@
 //! [`open_stdin`] does the same for standard input, and [`NbdImage::open`] takes the address of a server.
 //!
 //! ```
+//! use std::fs::File;
+//! use std::path::Path;
 //! use verisum_image::{OpenOptions, Opened, open};
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! # let folder = tempfile::tempdir()?;
-//! # let path = folder.path().join("disk.img");
-//! std::fs::File::create(&path)?.set_len(1 << 20)?;
-//! let Opened::Image(image) = open(&path, &OpenOptions::default())? else { panic!("it is a file") };
+//! # std::env::set_current_dir(&folder)?;
+//! let path = Path::new("disk.img");
+//! File::create(path)?.set_len(1 << 20)?;
+//! let Opened::Image(image) = open(path, &OpenOptions::default())? else { panic!("it is a file") };
 //! assert_eq!(image.length(), 1 << 20);
 //! let mut extents = Vec::new();
 //! image.extents(0..image.length(), &mut extents)?;

@@ -6,24 +6,28 @@
 //! columns to a Parquet file that appears whole or not at all.
 //!
 //! ```
+//! use std::fs;
+//! use std::path::Path;
 //! use verisum_catalog::scrub::{ScrubOptions, scrub};
 //! use verisum_catalog::store::{Catalog, Lock};
 //! use verisum_digest::Digest;
+//! use verisum_files::Timestamp;
 //! use verisum_lake::{Lake, Newest, export};
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! # let folder = tempfile::tempdir()?;
-//! # let (tree, lake) = (folder.path().join("tree"), folder.path().join("lake"));
-//! # let path = folder.path().join("catalog.db");
-//! # std::fs::create_dir(&tree)?;
-//! # std::fs::write(tree.join("one"), "content")?;
-//! let _lock = Lock::take(&path)?;
-//! let mut catalog = Catalog::open(&path)?;
-//! let options = ScrubOptions::new(Digest::find("blake3")?);
-//! scrub(&mut catalog, &tree, &options, &mut |_| {})?;
-//! export(&catalog, &lake, options.now, &options.stop)?;
+//! # std::env::set_current_dir(&folder)?;
+//! fs::create_dir("tree")?;
+//! fs::write("tree/one", "content")?;
 //!
-//! for place in Lake::open(&lake)?.places()? {
+//! let (path, lake) = (Path::new("catalog.db"), Path::new("lake"));
+//! let _lock = Lock::take(path)?;
+//! let mut catalog = Catalog::open(path)?;
+//! let options = ScrubOptions::new(Digest::find("blake3")?);
+//! scrub(&mut catalog, Path::new("tree"), &options, &mut |_| {})?;
+//! export(&catalog, lake, Timestamp::now(), &options.stop)?;
+//!
+//! for place in Lake::open(lake)?.places()? {
 //!     let mut newest = Newest::open(&place)?;
 //!     while let Some((row, _)) = newest.read()? {
 //!         println!("{row:?}");

@@ -5,18 +5,25 @@
 //! blocks than it has parity; [`update`] renews what was written to since. docs/parity.md is the format.
 //!
 //! ```
-//! use verisum_parity::{CreateOptions, ParityRepairOptions, ParityVerifyOptions};
+//! use std::fs;
+//! use std::path::Path;
+//! use verisum_parity::{CreateOptions, ParityRepairOptions, ParityVerifyOptions, create, repair, verify};
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! # let folder = tempfile::tempdir()?;
-//! # let photos = folder.path();
-//! # std::fs::write(photos.join("a.jpg"), [7; 50_000])?;
-//! verisum_parity::create(photos, None, &CreateOptions::default(), &mut |finding| eprintln!("{finding:?}"))?;
-//! # std::fs::remove_file(photos.join("a.jpg"))?;
-//! # std::fs::write(photos.join("b.jpg"), [7; 50_000])?;
-//! let found = verisum_parity::verify(photos, None, &ParityVerifyOptions::default(), &mut |_| {})?;
+//! # std::env::set_current_dir(&folder)?;
+//! let photos = Path::new("photos");
+//! fs::create_dir(photos)?;
+//! fs::write("photos/a.jpg", [7; 50_000])?;
+//! let mut options = CreateOptions::default();
+//! options.redundancy = 1_000_000; // as much parity as data, so that a whole file may be lost
+//! create(photos, None, &options, &mut |finding| eprintln!("{finding:?}"))?;
+//!
+//! fs::remove_file("photos/a.jpg")?;
+//! let found = verify(photos, None, &ParityVerifyOptions::default(), &mut |_| {})?;
 //! assert_eq!((found.missing, found.damaged), (1, 0));
-//! # verisum_parity::repair(photos, None, &ParityRepairOptions::default(), &mut |_| {})?;
+//! repair(photos, None, &ParityRepairOptions::default(), &mut |_| {})?;
+//! assert_eq!(fs::read("photos/a.jpg")?, [7; 50_000]);
 //! # Ok(())
 //! # }
 //! ```

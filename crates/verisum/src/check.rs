@@ -115,15 +115,19 @@ impl CheckSummary {
 /// computes them.
 ///
 /// ```
+/// use std::fs;
+///
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// # let folder = tempfile::tempdir()?;
-/// # let list = folder.path().join("SHA256SUMS");
-/// # std::fs::write(folder.path().join("file"), "abc")?;
-/// # let sum = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
-/// # std::fs::write(&list, format!("{sum}  file\n"))?;
+/// # std::env::set_current_dir(&folder)?;
+/// let sum = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
+/// fs::create_dir("data")?;
+/// fs::write("data/file", "abc")?;
+/// fs::write("SHA256SUMS", format!("{sum}  file\n"))?;
+///
 /// let mut options = verisum::CheckOptions::default();
-/// options.base = Some(folder.path().into());
-/// let mut results = verisum::check(vec![list], &options)?;
+/// options.base = Some("data".into()); // where the names of the list begin
+/// let mut results = verisum::check(vec!["SHA256SUMS".into()], &options)?;
 /// for found in &mut results {
 ///     println!("{}: {:?}", found.list.display(), found.event);
 /// }

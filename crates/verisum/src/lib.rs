@@ -12,25 +12,29 @@
 //! Hash the files of a tree on all cores, then check them against a list:
 //!
 //! ```
-//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! # let folder = tempfile::tempdir()?;
-//! # let list = folder.path().join("SUMS");
+//! use std::fs;
 //! use verisum::files::store::manifest::{Item, ListFormat, Writer};
 //! use verisum::files::{VerdictClass, check::Event};
 //!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let folder = tempfile::tempdir()?;
+//! # std::env::set_current_dir(&folder)?;
+//! fs::create_dir("photos")?;
+//! fs::write("photos/one.raw", "one")?;
+//!
 //! let mut options = verisum::HashOptions::default(); // SHA-256
 //! options.digests = vec!["blake3".parse()?];
-//! let mut writer = Writer::new(ListFormat::Bsd, &options.digests)?; // BLAKE3 (src/lib.rs) = …
+//! let mut writer = Writer::new(ListFormat::Bsd, &options.digests)?; // BLAKE3 (photos/one.raw) = …
 //! let mut lines = Vec::new();
-//! for result in verisum::hash_files(vec!["src".into()], &options)? {
+//! for result in verisum::hash_files(vec!["photos".into()], &options)? {
 //!     let file = result?; // a file that cannot be read is an error, and the next ones follow
 //!     let name = file.path.as_os_str().as_encoded_bytes();
 //!     let (size, digests) = (file.length, &file.digests[..]);
 //!     writer.item(&mut lines, &Item { name, size, modified: None, mode: None, digests })?;
 //! }
-//! std::fs::write(&list, lines)?;
+//! fs::write("SUMS", lines)?;
 //!
-//! let mut results = verisum::check(vec![list], &verisum::CheckOptions::default())?;
+//! let mut results = verisum::check(vec!["SUMS".into()], &verisum::CheckOptions::default())?;
 //! for found in &mut results {
 //!     if let Event::File { listed, outcome, .. } = found.event {
 //!         println!("{}: {outcome:?}", String::from_utf8_lossy(&listed.name));

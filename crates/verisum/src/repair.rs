@@ -13,24 +13,29 @@ use verisum_mend::repair::{RepairError, RepairOptions, RepairSummary, Repaired, 
 /// takes copies in other places, and those that a catalogue knows.
 ///
 /// ```
+/// use std::fs;
+/// use std::path::Path;
+/// use verisum::catalog::scrub::ScrubOptions;
+/// use verisum::mend::repair::RepairOptions;
+///
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// # let folder = tempfile::tempdir()?;
-/// # let catalog = folder.path().join("photos.db");
-/// # let (tree, copy) = (folder.path().join("photos"), folder.path().join("copy"));
-/// # for tree in [&tree, &copy] {
-/// #     std::fs::create_dir(tree)?;
-/// #     std::fs::write(tree.join("one.raw"), "one")?;
-/// # }
-/// # let scrub = || verisum::scrub(&catalog, &tree, &verisum::catalog::scrub::ScrubOptions::default());
-/// # scrub()?.finish()?;
-/// # std::fs::remove_file(tree.join("one.raw"))?;
-/// # scrub()?.finish()?;
-/// let mut results = verisum::repair(&catalog, &tree, vec![copy], &verisum::mend::repair::RepairOptions::default())?;
+/// # std::env::set_current_dir(&folder)?;
+/// for tree in ["photos", "copy"] {
+///     fs::create_dir(tree)?;
+///     fs::write(Path::new(tree).join("one.raw"), "one")?;
+/// }
+/// let (catalog, tree) = (Path::new("photos.db"), Path::new("photos"));
+/// verisum::scrub(catalog, tree, &ScrubOptions::default())?.finish()?; // records the file
+/// fs::remove_file("photos/one.raw")?;
+/// verisum::scrub(catalog, tree, &ScrubOptions::default())?.finish()?; // finds that it is missing
+///
+/// let mut results = verisum::repair(catalog, tree, vec!["copy".into()], &RepairOptions::default())?;
 /// for file in &mut results {
 ///     println!("{}: {:?}", file.path.display(), file.outcome);
 /// }
 /// assert_eq!(results.finish()?.repaired, 1);
-/// # assert_eq!(std::fs::read(tree.join("one.raw"))?, b"one");
+/// assert_eq!(fs::read("photos/one.raw")?, b"one");
 /// # Ok(())
 /// # }
 /// ```

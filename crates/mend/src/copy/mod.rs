@@ -5,18 +5,23 @@
 //! before, and a name never leads to half a file. What the record of the source calls rotten is not copied.
 //!
 //! ```
-//! use verisum_mend::copy::{CopyOptions, copy};
+//! use std::fs;
 //! use std::path::Path;
+//! use verisum_mend::copy::{CopyOptions, copy};
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! # let folder = tempfile::tempdir()?;
-//! # let to = folder.path().join("copy");
-//! let summary = copy(Path::new("src"), &to, &CopyOptions::default(), None, &|event| {
+//! # std::env::set_current_dir(&folder)?;
+//! fs::create_dir("photos")?;
+//! fs::write("photos/one.raw", "one")?;
+//!
+//! let (from, to) = (Path::new("photos"), Path::new("copy"));
+//! let summary = copy(from, to, &CopyOptions::default(), None, &|event| {
 //!     if event.outcome.is_problem() {
 //!         println!("{}: {:?}", event.path.display(), event.outcome);
 //!     }
 //! })?;
-//! assert!(summary.copied > 0 && summary.failed == 0);
+//! assert_eq!((summary.copied, summary.failed), (1, 0));
 //! # Ok(())
 //! # }
 //! ```
