@@ -9,21 +9,28 @@ use verisum_catalog::store::{Catalog, Lock};
 use verisum_files::{Outlet, Results, StartError};
 
 /// Scrubs a directory of this machine: compares it with the catalogue at a path, records what is new or changed, and
-/// reads the rest again, stalest first. Each file that is not as it was is a result. The catalogue is made if there
-/// is none, and locked until the end.
+/// reads the rest again. Each file that is not as it was is a result. The catalogue is made if there is none, and
+/// locked until the end.
+///
+/// Files that were bad come first, then all others, directory by directory. With a budget, a sample or `shuffle`, new and
+/// changed files come before the others, and these stalest first.
 ///
 /// With the feature `mend`, it first finishes a repair in place that was interrupted. While that cannot be finished, the
 /// file is not read, and is told as one that cannot be. Unlike the command, it does not verify the tree's parity.
 ///
 /// ```
+/// use std::fs;
+/// use std::path::Path;
 /// use verisum::catalog::scrub::ScrubOptions;
 ///
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// # let folder = tempfile::tempdir()?;
-/// # let (catalog, tree) = (folder.path().join("photos.db"), folder.path().join("photos"));
-/// # std::fs::create_dir(&tree)?;
-/// # std::fs::write(tree.join("one.raw"), "one")?;
-/// let mut results = verisum::scrub(&catalog, &tree, &ScrubOptions::default())?;
+/// # std::env::set_current_dir(&folder)?;
+/// fs::create_dir("photos")?;
+/// fs::write("photos/one.raw", "one")?;
+///
+/// let (catalog, tree) = (Path::new("photos.db"), Path::new("photos"));
+/// let mut results = verisum::scrub(catalog, tree, &ScrubOptions::default())?;
 /// for file in &mut results {
 ///     println!("{}: {:?}", file.path.display(), file.verdict);
 /// }

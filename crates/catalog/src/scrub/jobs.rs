@@ -1,4 +1,5 @@
-//! The files of a run in order: first the bad files, then new and changed ones, then the stalest.
+//! The files of a run in order: first the bad files, then those of the walk, which are the new and changed ones or all
+//! that are due, then the stalest that the walk left.
 
 mod walk_jobs;
 

@@ -1,10 +1,9 @@
-//! A scrub compares a tree with its catalogue, records new and changed files, and reads the others again, stalest
-//! first.
+//! A scrub compares a tree with its catalogue, records new and changed files, and reads the others again.
 //!
-//! A run has three stages that feed one engine: the files that were bad the last time; a walk, which
-//! gives the new and the changed ones and finds the missing; and the files whose turn it is. Where everything
-//! due is read (no budget, no sample), the walk gives these too, in its own order. Results go to one writer, which commits every second: a run that is killed loses no more than that, and the next
-//! one goes on where it was.
+//! A run has three stages that feed one engine: the files that were bad the last time; a walk, which gives the new and
+//! the changed ones and finds the missing; and the others that are due, stalest first. Where everything due is read (no
+//! budget, no sample, not shuffled), the walk gives these too, directory by directory. Results go to one writer, which
+//! commits every second: a run that is killed loses no more than that, and the next one goes on where it was.
 //!
 //! Non-goals: repair, and finding out who did it.
 
