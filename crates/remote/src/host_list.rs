@@ -1,4 +1,5 @@
-//! Checks a list of digests on a host: each line belongs to the host before its name, or to all hosts.
+//! Checks a list of digests on a host. If hosts stand before its names, each line belongs to the host before its name;
+//! else all lines belong to each host.
 //!
 //! The list is read once to know its digests, and once for each of them, or of the sets of digests that lines have, in
 //! memory that does not grow with it.

@@ -111,8 +111,8 @@ impl CheckSummary {
 /// Checks the files of this machine that lists name: many at once, results in the order of the lists. A bag stands
 /// for its manifests.
 ///
-/// Listed pipes and devices are no files, and lines of block hashes are unknown digests here; [`files::check::check`](verisum_files::check::check) takes who
-/// computes them.
+/// Listed pipes and devices are no files, `-` is a file of that name, and lines of block hashes are unknown digests
+/// here; [`files::check::check`](verisum_files::check::check) takes who computes them.
 ///
 /// ```
 /// use std::fs;
