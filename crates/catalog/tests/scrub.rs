@@ -1,7 +1,7 @@
 //! Scrubs by the library, with a clock of the test's own.
 
 use std::fs::{self, File};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -284,6 +284,59 @@ fn a_directory_that_is_renamed_under_the_walk_does_not_end_the_run() {
     });
     let summary = run(&mut catalog, &tree, &options(TODAY + 60 * DAY));
     assert_eq!(summary.count(Verdict::Ok), 3, "{summary:?}");
+}
+
+/// Makes the content of a file another, and leaves its time.
+fn rot(path: &Path) {
+    let time = fs::metadata(path).unwrap().modified().unwrap();
+    fs::write(path, vec![b'x'; fs::metadata(path).unwrap().len() as usize]).unwrap();
+    File::options().write(true).open(path).unwrap().set_modified(time).unwrap();
+}
+
+/// As if it had been moved there while a run went on that had looked there before.
+#[test]
+fn the_record_of_a_name_that_another_file_took_is_there_for_the_next_run() {
+    let folder = tempfile::tempdir().unwrap();
+    let (tree, aside) = (folder.path().join("tree"), folder.path().join("aside"));
+    fs::create_dir(&tree).unwrap();
+    let (old, recent) = (tree.join("old"), tree.join("recent"));
+    fs::write(&old, "the content of yesterday").unwrap();
+    fs::write(&recent, "the content of today").unwrap();
+    let mut catalog = Catalog::open(&folder.path().join("c.db")).unwrap();
+    run(&mut catalog, &tree, &options(now()));
+    rot(&recent);
+    fs::rename(&recent, &aside).unwrap();
+    fs::write(&recent, "the content of tomorrow").unwrap();
+    assert_eq!(run(&mut catalog, &tree, &options(now())).count(Verdict::Modified), 1);
+    fs::rename(&aside, &old).unwrap();
+    for _ in 0..2 {
+        let summary = run(&mut catalog, &tree, &options(now()));
+        assert_eq!((summary.count(Verdict::Suspicious), summary.count(Verdict::Ok)), (1, 1), "{summary:?}");
+    }
+}
+
+#[test]
+fn a_bad_file_is_known_in_another_tree_though_its_name_has_another_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let trees = ["one", "two"].map(|name| folder.path().join(name));
+    let [from, to] = [trees[0].join("bad"), trees[1].join("moved")];
+    for tree in &trees {
+        fs::create_dir(tree).unwrap();
+        fs::write(tree.join("other"), tree.to_str().unwrap()).unwrap();
+    }
+    fs::write(&from, "a content of some length").unwrap();
+    let mut catalog = Catalog::open(&folder.path().join("c.db")).unwrap();
+    let mut suspicious = || {
+        let mut run = |tree: &PathBuf| run(&mut catalog, tree, &options(now())).count(Verdict::Suspicious);
+        trees.each_ref().map(&mut run)
+    };
+    assert_eq!(suspicious(), [0, 0]);
+    rot(&from);
+    assert_eq!(suspicious(), [1, 0]);
+    fs::rename(&from, &to).unwrap();
+    fs::write(&from, "another file").unwrap();
+    assert_eq!(suspicious(), [1, 1]);
+    assert_eq!(suspicious(), [1, 1]);
 }
 
 fn now() -> i64 {

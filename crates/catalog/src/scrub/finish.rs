@@ -121,9 +121,7 @@ impl Writer<'_> {
         self.catalog.settle_rehashed()?;
         self.report_changes(&names)?;
         if self.summary.alarm.is_none() {
-            if !has_read_all {
-                self.catalog.remember_replaced(root, self.options.started())?;
-            }
+            self.catalog.remember_replaced(root, self.options.started())?;
             return Ok(self.catalog.keep_replacements(root)?);
         }
         self.catalog.hold_replacements(root, self.options.started())?;

@@ -42,8 +42,8 @@ pub(super) enum Lost<'a> {
     Gone,
     /// They are bad, and may be gone where the walk was not.
     BadElsewhere,
-    /// They are bad, and may be gone from another tree of the catalogue.
-    OfOther(&'a Root, &'a Top),
+    /// They are bad, and may be gone from another tree of the catalogue; or they were, and another file has the name.
+    OfOther { root: &'a Root, top: &'a Top, was_replaced: bool },
     /// They are sound, and may be gone where the walk was not.
     SoundElsewhere,
     /// They are missing.
@@ -76,7 +76,13 @@ impl Writer<'_> {
             // While its file system is not mounted nothing of it is gone.
             let top = Top::open(&other.path, self.options.one_file_system).ok();
             if let Some(top) = top.filter(|top| top.stat().inode == other.identity.inode) {
-                self.join(Lost::OfOther(&other, &top), names)?;
+                self.join(Lost::OfOther { root: &other, top: &top, was_replaced: false }, names)?;
+                let lost = Lost::OfOther { root: &other, top: &top, was_replaced: true };
+                for (number, place, record, finding) in self.catalog.bad_before(other.id)? {
+                    if self.give_heir(lost, &place, (&record, &finding), names)? {
+                        self.catalog.forget_previous(number)?;
+                    }
+                }
             }
         }
         Ok(())
@@ -88,7 +94,7 @@ impl Writer<'_> {
         let place = (after.directory, after.name.clone());
         let rows = match lost {
             Lost::BadElsewhere => return Ok(catalog.in_trouble(root, after, false, PAGE)?),
-            Lost::OfOther(other, _) => return Ok(catalog.in_trouble(other.id, after, false, PAGE)?),
+            Lost::OfOther { root, .. } => return Ok(catalog.in_trouble(root.id, after, false, PAGE)?),
             Lost::Itself | Lost::Missing => catalog.missing(root, &place, PAGE)?,
             Lost::Gone => catalog.gone(root, &place, PAGE)?,
             Lost::SoundElsewhere => catalog.may_be_renamed(root, false, &place, PAGE)?,
@@ -109,32 +115,32 @@ impl Writer<'_> {
             Lost::Itself | Lost::Gone | Lost::Missing => true,
             Lost::BadElsewhere => is_bad && is_gone(&self.find(&self.path(place.0, &place.1)?)),
             Lost::SoundElsewhere => !is_bad && is_gone(&self.find(&self.path(place.0, &place.1)?)),
-            Lost::OfOther(other, top) => {
-                is_bad && is_gone(&top.find(&self.path_in(other, place.0, &place.1)?))
+            Lost::OfOther { root, top, .. } => {
+                is_bad && is_gone(&top.find(&self.path_in(root, place.0, &place.1)?))
             }
         };
         if !is_lost {
             return Ok(());
         }
         let finding = self.catalog.finding(place.0, OsStr::from_bytes(&place.1))?.unwrap_or_default();
-        self.give_heir(lost, place, (record, &finding), names)
+        self.give_heir(lost, place, (record, &finding), names).map(drop)
     }
 
-    /// Gives the record of a lost name to the file that it is now, if there is one, and reports that.
+    /// Gives the record of a lost name to the file that it is now, and reports that. Returns whether there is one.
     fn give_heir(
         &mut self,
         lost: Lost,
         place: &RecordName,
         (record, finding): (&CatalogRecord, &RecordFinding),
         names: &AlgorithmNames,
-    ) -> Result<(), ScrubError> {
+    ) -> Result<bool, ScrubError> {
         if record.state == State::DAMAGED {
             // It says nothing of any file.
-            return Ok(());
+            return Ok(false);
         }
         let root = self.scope.root.id;
         let is_bad = record.state.is_unforgiven();
-        if is_bad && !matches!(lost, Lost::OfOther(..)) {
+        if is_bad && !matches!(lost, Lost::OfOther { .. }) {
             // There may be more of it than one heir.
             self.catalog.keep_previous(root, place.0, OsStr::from_bytes(&place.1), None)?;
         }
@@ -144,7 +150,7 @@ impl Writer<'_> {
             let is_for = match lost {
                 Lost::Itself => rule.likeness == Likeness::Itself,
                 // Of other trees only the file itself counts, and no copy.
-                Lost::OfOther(..) => rule.likeness == Likeness::File,
+                Lost::OfOther { .. } => rule.likeness == Likeness::File,
                 _ => true,
             };
             if !is_for || rule.verdict.is_none() && !is_bad {
@@ -152,11 +158,12 @@ impl Writer<'_> {
             }
             for heir in self.catalog.heirs(root, record, &last, rule.likeness)? {
                 if self.is_heir(lost, rule.likeness, &heir, (record, finding)) {
-                    return self.hand_on((lost, place), rule, heir, (record, finding), names);
+                    self.hand_on((lost, place), rule, heir, (record, finding), names)?;
+                    return Ok(true);
                 }
             }
         }
-        Ok(())
+        Ok(false)
     }
 
     /// Whether a file is the lost one, for all that is known of it besides.
@@ -174,7 +181,7 @@ impl Writer<'_> {
             }),
             Likeness::File => {
                 let (root, is_on_device) = match lost {
-                    Lost::OfOther(other, top) => (other.id, self.is_on_device_of(top, &heir.place)),
+                    Lost::OfOther { root, top, .. } => (root.id, self.is_on_device_of(top, &heir.place)),
                     _ => (self.scope.root.id, true),
                 };
                 is_on_device && self.may_be(&heir.place, (root, record), Some(finding.seen))
@@ -194,7 +201,7 @@ impl Writer<'_> {
     ) -> Result<(), ScrubError> {
         let root = self.scope.root.id;
         let owner = match lost {
-            Lost::OfOther(other, _) => other,
+            Lost::OfOther { root, .. } => root,
             _ => &self.scope.root,
         };
         let from = Some(self.path_in(owner, place.0, &place.1)?);
@@ -218,7 +225,9 @@ impl Writer<'_> {
         let ctime = if has_set_back { record.ctime } else { found.ctime };
         let since = Some(finding.since);
         let finding = RecordFinding { read: Some(found), ..finding.clone() };
-        let gone = Some((owner.id, place));
+        // Another file has the name and the record there.
+        let is_taken = matches!(lost, Lost::OfOther { was_replaced: true, .. });
+        let gone = (!is_taken).then_some((owner.id, place));
         let record = CatalogRecord { ctime, ..*record };
         self.catalog.hand_over(root, gone, (Some(heir.number), &heir.place), &record, finding)?;
         self.summary.add(verdict, 1);

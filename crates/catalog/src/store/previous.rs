@@ -3,7 +3,8 @@
 //! accepts the file, or the content is known to be bad under another name.
 //!
 //! Records that other files took the names of are here too, as sound ones: their own files may be where the run
-//! did not look. They stay until a run has read all that is new or changed in the whole root, at most a year.
+//! did not look, or where it had looked before they came there. They stay until a later run has read all that is new
+//! or changed in the whole root, at most a year.
 
 use std::collections::HashMap;
 use std::ffi::OsStr;
@@ -17,7 +18,7 @@ use verisum_digest::Output;
 
 use super::guard::IS_INTACT;
 use super::record::{CORRUPT, GONE, MISSING, RECORDED, output, record, recorded, unsigned};
-use super::{Catalog, CatalogRecord, Moment, RecordName, Result, Root, Seen, Stamp};
+use super::{Catalog, CatalogRecord, Moment, RecordFinding, RecordName, Result, Root, Seen, Stamp};
 
 /// How long sound records are remembered at most: there may never be a run over the whole root.
 const YEAR: Duration = Duration::from_secs(366 * 24 * 3600);
@@ -38,6 +39,9 @@ pub(super) struct Previous {
     /// What it had for a content, if that was read.
     pub digest: Option<Output>,
 }
+
+/// A bad file that is no longer at its place: the row's number, its name, its record, and what it was found to be.
+type BadBefore = (i64, RecordName, CatalogRecord, RecordFinding);
 
 /// The names of bad files that are gone, by algorithm and by the content that was found there.
 pub(crate) type GoneContents = HashMap<(i64, Vec<u8>), Vec<RecordName>>;
@@ -135,7 +139,7 @@ impl Catalog {
     }
 
     /// Remembers which files the records were of that a run replaced by those of others: they may be where it did not
-    /// look.
+    /// look, or had looked before.
     pub fn remember_replaced(&self, root: i64, now: Moment) -> Result<()> {
         let sql = "INSERT INTO former(root, directory, name, state, since, seen, size, mtime, ctime, inode,
                 algorithm, digest, first_seen, changed, verified, seen_size, seen_mtime, seen_inode)
@@ -146,19 +150,20 @@ impl Catalog {
         self.write(sql, (root, now))
     }
 
-    /// Forgets at the end of a run what is of no more use: what was not found to be bad, if the run has read all of
-    /// the root that is new or changed, and what is known to be bad under the name that it has now.
+    /// Forgets at the end of a run that began `now` what is of no more use: what was not found to be bad and was
+    /// remembered by runs before, if this one has read all of the root that is new or changed, and what is known to be
+    /// bad under the name that it has now.
     pub fn settle_previous(&self, root: i64, has_read_all: bool, now: Moment) -> Result<()> {
         let sql = "UPDATE former SET since = ?2 WHERE root = ?1 AND state = 0 AND since = 0";
         self.connection.execute(sql, (root, now)).map_err(self.failed("write"))?;
         let sql = format!(
-            "DELETE FROM former WHERE root = ?1 AND (state = 0 AND (?2 OR since < ?3)
+            "DELETE FROM former WHERE root = ?1 AND (state = 0 AND (?2 AND since < ?4 OR since < ?3)
              OR (seen_inode, coalesce(seen_digest, x'')) IN (
                 SELECT coalesce(finding.inode, file.inode), coalesce(finding.digest, x'')
                 FROM file JOIN finding USING(directory, name)
                 WHERE file.root = ?1 AND file.state <> 0 AND file.state IN {CORRUPT} AND {IS_INTACT}))"
         );
-        let values = params![root, has_read_all, now - YEAR];
+        let values = params![root, has_read_all, now - YEAR, now];
         self.write(&sql, values)
     }
 
@@ -226,11 +231,26 @@ impl Catalog {
             }
             found += 1;
             if !is_only_counted {
-                let sql = "DELETE FROM former WHERE rowid = ?1";
-                self.connection.execute(sql, [number]).map_err(self.failed("write"))?;
+                self.forget_previous(number)?;
             }
         }
         Ok(found)
+    }
+
+    /// The bad files of a root that are no longer at their places, each with its row's number: its name, its record, and
+    /// what it was found to be.
+    pub(crate) fn bad_before(&self, root: i64) -> Result<Vec<BadBefore>> {
+        let with_finding = |(number, former): (i64, Previous)| {
+            let Previous { place, record, found: (since, seen), size, mtime, inode, digest } = former;
+            let read = digest.map(|digest| Seen { size, mtime, ctime: record.ctime, inode, digest });
+            (number, place, record, RecordFinding { since, seen, read, detail: None })
+        };
+        Ok(self.all_previous(root)?.into_iter().map(with_finding).collect())
+    }
+
+    /// Forgets one of them: it is known under another name.
+    pub(crate) fn forget_previous(&self, number: i64) -> Result<()> {
+        self.write("DELETE FROM former WHERE rowid = ?1", [number])
     }
 
     /// All that is remembered to be bad in a root, each with its row's number.
@@ -284,7 +304,7 @@ fn previous(row: &Row<'_>) -> rusqlite::Result<(i64, Previous)> {
 mod tests {
     use super::*;
     use crate::store::tests::{catalog, record};
-    use crate::store::{RecordChange, RecordFinding, State, Trouble};
+    use crate::store::{RecordChange, State, Trouble};
 
     #[test]
     fn what_was_bad_is_exported_and_imported() {
