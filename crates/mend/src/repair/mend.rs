@@ -374,10 +374,6 @@ impl<'a> Tree<'a> {
         if entry.kind() != Kind::File {
             return Err(RepairOutcome::Refused(RepairRefusal::OtherKind));
         }
-        let may_be_kept = self.options.keep_bad.is_some() || self.options.dry;
-        if damaged.may_be_meant && !may_be_kept {
-            return Err(RepairOutcome::Refused(RepairRefusal::MayBeAccepted));
-        }
         let file = entry.open().map_err(|error| failed(text(&error)))?;
         if has_writer(&file) {
             return Err(RepairOutcome::Refused(RepairRefusal::InUse));
@@ -397,6 +393,7 @@ impl<'a> Tree<'a> {
         let bad = BadFile { stat: Some(stat), inode: Some(inode(&stat)), before, may_be_meant };
         match self.needs_keep_bad(&bad) && !self.options.dry {
             _ if !is_unread && !found.contains(&now) => Err(RepairOutcome::Refused(RepairRefusal::Changed)),
+            true if damaged.may_be_meant => Err(RepairOutcome::Refused(RepairRefusal::MayBeAccepted)),
             true => Err(RepairOutcome::Refused(RepairRefusal::MayBeMeantUnread)),
             false => Ok(bad),
         }

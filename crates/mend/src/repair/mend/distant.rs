@@ -161,10 +161,10 @@ impl<'a> DistantTree<'a> {
         let is_unread = before.is_none();
         let may_be_meant = damaged.may_be_meant || is_unread && !has_its_time;
         match may_be_meant && self.options.keep_bad.is_none() && !self.options.dry {
-            true if damaged.may_be_meant => Err(RepairOutcome::Refused(RepairRefusal::MayBeAccepted)),
             _ if !is_unread && !damaged.found.iter().any(is_as_found) => {
                 Err(RepairOutcome::Refused(RepairRefusal::Changed))
             }
+            true if damaged.may_be_meant => Err(RepairOutcome::Refused(RepairRefusal::MayBeAccepted)),
             true => Err(RepairOutcome::Refused(RepairRefusal::MayBeMeantUnread)),
             false => Ok(DistantFile { state: Some(state), before, may_be_meant }),
         }
