@@ -115,7 +115,7 @@ debian_packages() {
     cd "$work/debian"
     {
         printf 'verisum (%s-%s) unstable; urgency=medium\n\n' "$version" "$REVISION"
-        printf '  * Version %s. What it does is in CHANGELOG.md.gz.\n\n' "$version"
+        printf '  * Version %s. /usr/share/doc/verisum/changelog.gz says what it does.\n\n' "$version"
         printf ' -- %s  %s\n' "$(sed -n 's/^Maintainer: //p' debian/control)" "$(date -R -d "@$SOURCE_DATE_EPOCH")"
     } >debian/changelog
     install_into "$PWD/root" /usr "/usr/lib/$(dpkg-architecture -qDEB_HOST_MULTIARCH)"
