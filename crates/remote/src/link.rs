@@ -130,7 +130,7 @@ impl Link {
     pub fn start(&self, is_first: bool, script: &Script) -> Result<Running, SessionError> {
         let mut command = self.command(is_first);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut child = command.spawn().map_err(|error| SessionError::Here(error.to_string()))?;
+        let mut child = command.spawn().map_err(|error| SessionError::Here(not_started(&error)))?;
         let (Some(stdin), Some(stdout), Some(stderr)) =
             (child.stdin.take(), child.stdout.take(), child.stderr.take())
         else {
@@ -514,6 +514,14 @@ impl FirstLines {
 
     fn lines(&self) -> Vec<String> {
         lock(&self.0).clone()
+    }
+}
+
+/// Why a program could not be started.
+fn not_started(error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::NotFound => format!("{error} (Debian package openssh-client)"),
+        _ => error.to_string(),
     }
 }
 
