@@ -111,18 +111,26 @@ impl Writer<'_> {
         names: &AlgorithmNames,
     ) -> Result<(), ScrubError> {
         let is_bad = record.state.is_unforgiven();
-        let is_lost = match lost {
+        let finding = || self.catalog.finding(place.0, OsStr::from_bytes(&place.1));
+        let mut lost = lost;
+        let is_lost = match &mut lost {
             Lost::Itself | Lost::Gone | Lost::Missing => true,
             Lost::BadElsewhere => is_bad && is_gone(&self.find(&self.path(place.0, &place.1)?)),
             Lost::SoundElsewhere => !is_bad && is_gone(&self.find(&self.path(place.0, &place.1)?)),
-            Lost::OfOther { root, top, .. } => {
-                is_bad && is_gone(&top.find(&self.path_in(root, place.0, &place.1)?))
+            Lost::OfOther { .. } if !is_bad => false,
+            Lost::OfOther { root, top, was_replaced } => {
+                let there = top.find(&self.path_in(root, place.0, &place.1)?);
+                let inode =
+                    finding()?.and_then(|finding| finding.read).map_or(record.inode, |read| read.inode);
+                // No run may have seen yet that another file has its name.
+                *was_replaced = there.as_ref().is_ok_and(|(_, stat)| stat.inode != inode);
+                *was_replaced || is_gone(&there)
             }
         };
         if !is_lost {
             return Ok(());
         }
-        let finding = self.catalog.finding(place.0, OsStr::from_bytes(&place.1))?.unwrap_or_default();
+        let finding = finding()?.unwrap_or_default();
         self.give_heir(lost, place, (record, &finding), names).map(drop)
     }
 
@@ -156,7 +164,9 @@ impl Writer<'_> {
             if !is_for || rule.verdict.is_none() && !is_bad {
                 continue;
             }
-            for heir in self.catalog.heirs(root, record, &last, rule.likeness)? {
+            // Those of the same tree are looked at when all others are known.
+            let in_place = matches!(lost, Lost::OfOther { .. });
+            for heir in self.catalog.heirs(root, (record, &last), rule.likeness, in_place)? {
                 if self.is_heir(lost, rule.likeness, &heir, (record, finding)) {
                     self.hand_on((lost, place), rule, heir, (record, finding), names)?;
                     return Ok(true);
@@ -230,6 +240,9 @@ impl Writer<'_> {
         let gone = (!is_taken).then_some((owner.id, place));
         let record = CatalogRecord { ctime, ..*record };
         self.catalog.hand_over(root, gone, (Some(heir.number), &heir.place), &record, finding)?;
+        if heir.number == 0 {
+            self.catalog.settle_heir(&heir.place)?;
+        }
         self.summary.add(verdict, 1);
         (self.report)(ScrubReport { found: Some(found), since, ..report });
         Ok(())

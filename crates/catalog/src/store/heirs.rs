@@ -40,7 +40,7 @@ pub struct Heir {
     pub seen: Seen,
     /// Whether its digest is by the algorithm of the lost one's record.
     pub is_comparable: bool,
-    /// Its row among the fresh ones.
+    /// Its row among the fresh ones; 0 if the record of its name was replaced.
     pub number: i64,
 }
 
@@ -63,26 +63,29 @@ impl Catalog {
         inserted.map(drop).map_err(self.failed("write"))
     }
 
-    /// Whether there are such files.
+    /// Whether [`Catalog::index_fresh`] lists any file.
     pub fn has_fresh(&self, root: i64) -> Result<bool> {
-        let sql = "SELECT EXISTS(SELECT 1 FROM fresh WHERE root = ?1)";
+        let sql = "SELECT EXISTS(SELECT 1 FROM temp.fresh_inode WHERE root = ?1)";
         self.connection.query_row(sql, [root], |row| row.get(0)).map_err(self.failed("read"))
     }
 
     /// Files that this run found and that are like a lost one, of which this is recorded and was found last. Of those
-    /// with one content there is but one.
+    /// with one content there is but one. `in_place` also takes those whose names had records.
     pub fn heirs(
         &self,
         root: i64,
-        lost: &CatalogRecord,
-        last: &Seen,
+        (lost, last): (&CatalogRecord, &Seen),
         likeness: Likeness,
+        in_place: bool,
     ) -> Result<Vec<Heir>> {
         let found =
-            "SELECT number, directory, name, heir.size, heir.mtime, heir.ctime, heir.inode, heir.digest,
+            "SELECT coalesce(number, 0), directory, name, heir.size, heir.mtime, heir.ctime, heir.inode, heir.digest,
                 heir.algorithm = lost.algorithm
              FROM lost CROSS JOIN temp.fresh_inode AS heir";
-        let is_free = "heir.root = lost.root AND number IN (SELECT rowid FROM fresh)";
+        let is_free = match in_place {
+            true => "heir.root = lost.root AND (number IS NULL OR number IN (SELECT rowid FROM fresh))",
+            false => "heir.root = lost.root AND number IN (SELECT rowid FROM fresh)",
+        };
         let has_its_content = "heir.digest = lost.digest AND heir.algorithm = lost.algorithm";
         let is_it = "heir.size = lost.size AND heir.mtime = lost.mtime";
         let heirs = match likeness {
@@ -232,6 +235,12 @@ impl Catalog {
             self.connection.prepare_cached("DELETE FROM fresh WHERE rowid = ?1")?.execute([number])
         })();
         forgotten.map(drop).map_err(self.failed("write"))
+    }
+
+    /// Takes care that a file whose record was replaced, and that is known for what it is, is not looked at again.
+    pub fn settle_heir(&self, (directory, name): &RecordName) -> Result<()> {
+        let sql = "DELETE FROM temp.fresh_inode WHERE number IS NULL AND directory = ?1 AND name = ?2";
+        self.write(sql, params![directory, name])
     }
 
     /// Remembers until the end of the run that a file that was bad is gone.

@@ -402,7 +402,7 @@ mod tests {
             let CatalogRecord { size, mtime, ctime, inode, digest, .. } = record(1);
             let (lost, last) = (record(1), Seen { size, mtime, ctime, inode, digest });
             written.index_fresh().unwrap();
-            assert!(written.heirs(1, &lost, &last, Likeness::File).unwrap().is_empty());
+            assert!(written.heirs(1, (&lost, &last), Likeness::File, false).unwrap().is_empty());
             written.settle_previous(1, true, Moment::of_milliseconds(3)).unwrap();
             let formers = written.all_previous(1).unwrap();
             let fifth = Moment::of_milliseconds(5);
