@@ -129,7 +129,7 @@ debian_packages() {
     cd "$ROOT"
 }
 
-# `tar -xzf FILE --strip-components=1 -C /usr/local` installs it, and `bin/verisum` runs where it was unpacked.
+# README has the command that installs it, and `bin/verisum` runs where it was unpacked.
 tarball() {
     local name=verisum-$version-$triple
     install_into "$work/tar" /usr/local /usr/local/lib
