@@ -337,6 +337,13 @@ fn a_bad_file_is_known_in_another_tree_though_its_name_has_another_file() {
     fs::write(&from, "another file").unwrap();
     assert_eq!(suspicious(), [1, 1]);
     assert_eq!(suspicious(), [1, 1]);
+    // Also in a tree that has no records yet.
+    let third = folder.path().join("three");
+    fs::create_dir(&third).unwrap();
+    fs::rename(&to, third.join("again")).unwrap();
+    for _ in 0..2 {
+        assert_eq!(run(&mut catalog, &third, &options(now())).count(Verdict::Suspicious), 1);
+    }
 }
 
 fn now() -> i64 {

@@ -113,7 +113,7 @@ pub(super) struct Writer<'a> {
     /// The names of the digests, by set.
     names: Vec<String>,
     spent: &'a SpentBoxes,
-    /// New files may be moved ones, because there are records already.
+    /// New files may be moved ones, because there are records already, or bad files in other trees.
     may_be_moved: bool,
     checkpoint: Instant,
     /// What is missing since then was not reported yet.
@@ -138,7 +138,8 @@ impl<'a> Writer<'a> {
         let unfinished = history.iter().take_while(|run| !run.is_whole());
         let news_since = unfinished.map(|run| run.started).fold(options.started(), Moment::min);
         let summary = ScrubSummary { root: scope.path.clone(), ..ScrubSummary::default() };
-        let may_be_moved = scope.root.files > 0;
+        // If that cannot be read, neither can what comes after it.
+        let may_be_moved = scope.root.files > 0 || catalog.has_bad_elsewhere(scope.root.id).unwrap_or(true);
         let checkpoint = Instant::now();
         let rewritten = (0, 0);
         Writer {

@@ -102,6 +102,16 @@ impl Catalog {
         found.map_err(self.failed("read"))
     }
 
+    /// The same of the other roots.
+    pub fn has_bad_elsewhere(&self, root: i64) -> Result<bool> {
+        let sql = format!(
+            "SELECT EXISTS (SELECT 1 FROM file INDEXED BY file_in_trouble
+                    WHERE root <> ?1 AND state <> 0 AND state IN {CORRUPT})
+                OR EXISTS (SELECT 1 FROM former WHERE root <> ?1 AND state <> 0)"
+        );
+        self.connection.query_row(&sql, [root], |row| row.get(0)).map_err(self.failed("read"))
+    }
+
     /// Whether a good file had a content before some time, and has it still: then it says nothing of the others
     /// that have it. Only contents that were found to be bad can be asked for.
     pub fn was_good_before(
