@@ -460,6 +460,10 @@ impl<'a, 'o> CheckReport<'a, 'o> {
     /// Keeps a bad file for the end, where its repair is named, and a good one that may repair another.
     fn remember(&mut self, manifest: usize, listed: &Listed, outcome: &CheckOutcome, status: &'static str) {
         let base = self.bases.get(manifest).and_then(Option::as_deref).unwrap_or(Path::new(""));
+        if listed.name == b"-" && base == Path::new("") && self.place.is_none() {
+            // Nothing repairs standard input.
+            return;
+        }
         // No list repairs what is not on this machine.
         let list = self.names.get(manifest).filter(|_| self.place.is_none());
         let list = list.map(|list| (Path::new(list), base));
