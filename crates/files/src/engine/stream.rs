@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use rustix::fs::SeekFrom;
 use rustix::io::Errno;
@@ -12,11 +12,11 @@ use super::source::NumberedJob;
 use super::work::Lengths;
 use crate::{FileError, Operation, Stat};
 
-/// The most of a hole that is hashed at once.
-const MOST_ZEROS: usize = 128 << 10;
+/// The most of a hole that is hashed at once: threads take turns for each piece, which takes long on a busy machine.
+const MOST_ZEROS: usize = 1 << 20;
 
-/// What holes are full of.
-static ZEROS: [u8; MOST_ZEROS] = [0; MOST_ZEROS];
+/// What holes are full of. The kernel gives one page of zeros for all that is only read.
+static ZEROS: LazyLock<Vec<u8>> = LazyLock::new(|| vec![0; MOST_ZEROS]);
 
 /// A file that was opened, and found to be one.
 pub(super) struct OpenedStream<T> {
