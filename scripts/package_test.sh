@@ -86,7 +86,6 @@ debian() {
     ok "nothing is left" diff "$work/before" "$work/after"
 }
 
-# The programs of a tarball need the C library and no other.
 # Prints the version of the C library that programs need. What they ask of it may be a function or, since 2.36, that it
 # reads packed addresses.
 needed_glibc() {
@@ -94,6 +93,7 @@ needed_glibc() {
         sed 's/GLIBC_//'
 }
 
+# The programs of a tarball need the C library and no other.
 tarball() {
     local folder=$work/tar program
     mkdir "$folder"

@@ -301,6 +301,8 @@ fn the_record_of_a_name_that_another_file_took_is_there_for_the_next_run() {
     fs::create_dir(&tree).unwrap();
     let (old, recent) = (tree.join("old"), tree.join("recent"));
     fs::write(&old, "the content of yesterday").unwrap();
+    let yesterday = UNIX_EPOCH + Duration::new(1_000_000_000, 123_456_789);
+    File::options().write(true).open(&old).unwrap().set_modified(yesterday).unwrap();
     fs::write(&recent, "the content of today").unwrap();
     let mut catalog = Catalog::open(&folder.path().join("c.db")).unwrap();
     run(&mut catalog, &tree, &options(now()));
@@ -343,6 +345,16 @@ fn a_bad_file_is_known_in_another_tree_though_its_name_has_another_file() {
     fs::rename(&to, third.join("again")).unwrap();
     for _ in 0..2 {
         assert_eq!(run(&mut catalog, &third, &options(now())).count(Verdict::Suspicious), 1);
+    }
+    // And under a name that had a record, while no run has seen yet that another file has its own.
+    let fourth = folder.path().join("four");
+    fs::create_dir(&fourth).unwrap();
+    fs::write(fourth.join("other"), "overwritten").unwrap();
+    run(&mut catalog, &fourth, &options(now()));
+    fs::rename(third.join("again"), fourth.join("other")).unwrap();
+    fs::write(third.join("again"), "one more file").unwrap();
+    for _ in 0..2 {
+        assert_eq!(run(&mut catalog, &fourth, &options(now())).count(Verdict::Suspicious), 1);
     }
 }
 

@@ -105,14 +105,13 @@ impl Writer<'_> {
 
     fn join_one(
         &mut self,
-        lost: Lost,
+        mut lost: Lost,
         place: &RecordName,
         record: &CatalogRecord,
         names: &AlgorithmNames,
     ) -> Result<(), ScrubError> {
         let is_bad = record.state.is_unforgiven();
         let finding = || self.catalog.finding(place.0, OsStr::from_bytes(&place.1));
-        let mut lost = lost;
         let is_lost = match &mut lost {
             Lost::Itself | Lost::Gone | Lost::Missing => true,
             Lost::BadElsewhere => is_bad && is_gone(&self.find(&self.path(place.0, &place.1)?)),

@@ -86,24 +86,27 @@ pub fn scrub_tree(
     report: &mut (dyn FnMut(ScrubReport) + Send),
 ) -> Result<ScrubSummary, ScrubError> {
     let clock = Instant::now();
-    let options = &options.starting();
+    let mut options = options.starting();
     let passage: &mut dyn Passage = if tree.place.is_here() { &mut LocalTree } else { tree };
     let held = take(turn);
     catalog.require_writable()?;
     catalog.require_sound()?;
-    let scope = match passage.scope(catalog, path, options) {
+    let scope = match passage.scope(catalog, path, &options) {
         Ok(scope) => scope,
         Err(error) => {
             // If that cannot be kept either, it looks as if nobody had tried.
-            let _ = note_attempt(catalog, path, options, &error, clock);
+            let _ = note_attempt(catalog, path, &options, &error, clock);
             return Err(error);
         }
     };
     catalog.require_all_records(scope.root.id)?;
     let history = catalog.runs(scope.root.id, forecast::RUNS)?;
-    let target = if passage.rehashes() { rehash_target(catalog, options)? } else { None };
+    let target = if passage.rehashes() { rehash_target(catalog, &options)? } else { None };
     let is_rehashed = target.is_some();
-    let options = &ScrubOptions { digest: target.unwrap_or(options.digest.clone()), ..options.clone() };
+    if let Some(digest) = target {
+        options.digest = digest;
+    }
+    let options = &options;
     let algorithm = catalog.algorithm(options.digest.name())?;
     let digests = Digests::new(catalog, options)?;
     let plan = Plan::new(options, &history, clock);
