@@ -115,13 +115,16 @@ impl Writer<'_> {
         let mut unread = Verdict::ALL.iter().filter(|verdict| verdict.is_unread());
         let has_read_all = was_everywhere && unread.all(|verdict| self.summary.count(*verdict) == 0);
         self.catalog.settle_previous(root, has_read_all, self.options.started())?;
+        if self.summary.alarm.is_none() {
+            self.catalog.remember_replaced(root, self.options.started())?;
+        }
         if has_read_all {
+            // Those of remembered records are of use.
             self.catalog.settle_generations(root)?;
         }
         self.catalog.settle_rehashed()?;
         self.report_changes(&names)?;
         if self.summary.alarm.is_none() {
-            self.catalog.remember_replaced(root, self.options.started())?;
             return Ok(self.catalog.keep_replacements(root)?);
         }
         self.catalog.hold_replacements(root, self.options.started())?;
