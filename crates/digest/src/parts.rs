@@ -15,6 +15,9 @@ use crate::output::Output;
 /// How long a part is that has many blocks, about: the time to hand it out is none beside that to hash it.
 const USUAL: usize = 1 << 20;
 
+/// How long a part of a CRC is: to join two takes about as long as to compute one of a mebibyte.
+const LONG: u64 = 8 << 20;
+
 /// Blocks that are longer are parts themselves, and go side by side through the processor.
 const SHORT: usize = 256 << 10;
 
@@ -51,7 +54,7 @@ impl Parts {
     }
 
     pub(crate) fn of_crc(algorithm: CrcAlgorithm, len: usize) -> Parts {
-        Parts(Kind::Crc(algorithm, len, USUAL as u64))
+        Parts(Kind::Crc(algorithm, len, LONG))
     }
 
     pub(crate) fn of_blocks(made: Made) -> Parts {

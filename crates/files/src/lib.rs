@@ -32,6 +32,7 @@ mod in_order;
 mod kept_file;
 mod lock;
 mod locked_file;
+mod mapped;
 pub mod percent;
 pub mod place;
 mod record;
@@ -57,6 +58,7 @@ pub use hash_files::{FileDigests, HashFiles, HashOptions, ResultOrder, StartErro
 pub use kept_file::{AsRead, Dress, KeptFile};
 pub use lock::lock;
 pub use locked_file::LockedFile;
+pub use mapped::hash_in_page_cache;
 pub use record::{FUTURE, Record, RecordedTime, Standing};
 pub use replace::{ReplaceError, Replacement, rename_to_nothing};
 pub use results::{Outlet, Results};

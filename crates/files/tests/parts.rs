@@ -7,14 +7,18 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
 use verisum_digest::{Digest, Output};
-use verisum_files::{Content, FileError, Job, Kind, Operation, Plan, Walk, WalkOptions, hash};
+use verisum_files::{
+    Content, FileError, Job, Kind, Operation, Plan, Walk, WalkOptions, hash, hash_in_page_cache,
+};
 use verisum_testkit::{Run, fault, paint};
 
 /// Those with long and with short parts, and with one part after the other.
-const DIGESTS: [&str; 7] =
-    ["blake3", "fsverity", "glacier", "dropbox", "s3-etag:1M", "s3-sha256:300000", "sha256"];
+const DIGESTS: [&str; 8] =
+    ["blake3", "crc32", "fsverity", "glacier", "dropbox", "s3-etag:1M", "s3-sha256:300000", "sha256"];
 
+/// Files may also be hashed in the page cache: from their fourth mebibyte on, if they are there.
 fn plan(name: &str, threads: usize) -> Plan {
+    hash_in_page_cache();
     Plan::new(vec![vec![Digest::find(name).unwrap()]], threads)
 }
 
@@ -39,7 +43,7 @@ fn digest_of(plan: &Plan, bytes: &[u8]) -> Vec<Output> {
 fn every_length_on_any_number_of_threads() {
     const MIB: u64 = 1 << 20;
     let folder = tempfile::tempdir().unwrap();
-    for length in [65_537, MIB - 1, MIB, MIB + 1, 3 * MIB + 4097, 4 * MIB, 17 * MIB + 5] {
+    for length in [65_537, MIB - 1, MIB, MIB + 1, 3 * MIB + 4097, 4 * MIB, 17 * MIB + 5, 40 * MIB - 1] {
         paint(&folder.path().join(length.to_string()), &[Run::data(length)]).unwrap();
     }
     paint(&folder.path().join("holes"), &[Run::data(MIB), Run::hole(5 * MIB), Run::data(3)]).unwrap();
@@ -47,14 +51,14 @@ fn every_length_on_any_number_of_threads() {
         for threads in [1, 2, 5] {
             let plan = plan(name, threads);
             let found = results(&plan, folder.path());
-            assert_eq!(found.len(), 8);
+            assert_eq!(found.len(), 9);
             for (path, content) in &found {
                 let (content, bytes) = (content.as_ref().unwrap(), fs::read(path).unwrap());
                 assert_eq!(content.digests, digest_of(&plan, &bytes), "{name} of {}", path.display());
                 assert_eq!(content.length, bytes.len() as u64);
             }
             let total = found.values().map(|content| content.as_ref().unwrap().length).sum::<u64>();
-            assert_eq!((plan.progress.files(), plan.progress.bytes()), (8, total));
+            assert_eq!((plan.progress.files(), plan.progress.bytes()), (9, total));
         }
     }
 }

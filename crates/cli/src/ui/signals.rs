@@ -1,4 +1,4 @@
-//! Signals: which of them end the program, and what is done first. No other module registers signals.
+//! Signals: which of them end the program, and what is done first. No other module of the program registers signals. That of the library for files in the page cache is asked for in `main`.
 
 use std::fs;
 use std::sync::Arc;

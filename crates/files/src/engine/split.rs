@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::num::NonZero;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -16,6 +17,7 @@ use super::large::PAGE;
 use super::pool::PoolState;
 use super::stream::{OpenedStream, StreamFailure, read_at};
 use super::work::{ARENA, Engine, LARGE_ARENA, Lengths, STAGGER, Worker};
+use crate::mapped::{Window, may_map};
 use crate::{Progress, Stat, lock};
 
 /// The most that is read of a part at once: what was read is still in the second-level cache when it is hashed.
@@ -26,6 +28,9 @@ const AHEAD: u64 = 1 << 20;
 
 /// A read that takes longer, in nanoseconds a byte, does not come from memory.
 const SLOW: f64 = 0.4;
+
+/// How much of a file is mapped at a time: less takes longer, as mappings come and go, and more is no faster.
+const WINDOW_BYTES: u64 = 16 << 20;
 
 /// How many parts a thread is given at most before those of another thread are joined.
 const WINDOW: u64 = 1 << 12;
@@ -47,6 +52,9 @@ pub(super) struct Split<T> {
     /// several at different places for none that reads in order.
     is_slow: bool,
     turn: Arc<Mutex<()>>,
+    /// What the next parts are hashed in, if they are mapped, and where that has to be decided anew.
+    window: Option<Arc<Window>>,
+    window_end: u64,
     /// Why it is given up, and the offset of that.
     failure: Option<(u64, Given)>,
 }
@@ -62,6 +70,7 @@ enum Given {
 pub(super) struct Stretch {
     /// The number of the file's job.
     job: u64,
+    set: usize,
     file: Arc<File>,
     parts: Parts,
     first: u64,
@@ -70,8 +79,20 @@ pub(super) struct Stretch {
     end: u64,
     /// Whose turn it is to read, if the file is slow.
     turn: Option<Arc<Mutex<()>>>,
+    /// What it is in, if that is mapped.
+    window: Option<Arc<Window>>,
+    /// One that no later part is in. Whoever drops it last has work to do: not while others wait.
+    last_window: Option<Arc<Window>>,
     /// How much was read, and how long that took.
     read: (u64, Duration),
+}
+
+/// How long it takes to hash files of a set that are in memory, in nanoseconds a mebibyte at best, by both ways. Which is
+/// faster differs: some processors copy faster than they map.
+#[derive(Debug)]
+pub(super) struct WayTimes {
+    read: AtomicU64,
+    mapped: AtomicU64,
 }
 
 /// What came of the parts of a stretch.
@@ -82,21 +103,50 @@ enum HashedPart {
     Nothing,
 }
 
+impl WayTimes {
+    pub(super) fn new() -> WayTimes {
+        WayTimes { read: AtomicU64::new(u64::MAX), mapped: AtomicU64::new(u64::MAX) }
+    }
+
+    /// Whether a part of a file is to be mapped: if that is not known to be slower, and how long reading takes is known. It has
+    /// to be faster by a tenth, as the time for unmapping is not measured.
+    fn prefer_mapping(&self) -> bool {
+        let [read, mapped] = [&self.read, &self.mapped].map(|time| time.load(Ordering::Relaxed));
+        read < u64::MAX && (mapped == u64::MAX || mapped < read / 10 * 9)
+    }
+
+    fn add(way: &AtomicU64, bytes: u64, time: Duration) {
+        // The end of a file says nothing.
+        if bytes >= 1 << 20 {
+            way.fetch_min(time.as_nanos() as u64 / (bytes >> 20), Ordering::Relaxed);
+        }
+    }
+}
+
 impl<T> PoolState<T> {
     /// Parts that no thread has taken. There are so few for each of the threads that all have some.
-    pub(super) fn take_stretch(&mut self, threads: usize, progress: &Progress) -> Option<Stretch> {
+    pub(super) fn take_stretch(
+        &mut self,
+        times: &[WayTimes],
+        threads: usize,
+        progress: &Progress,
+    ) -> Option<Stretch> {
         let split = self.splits.iter_mut().find(|split| split.has_more())?;
         progress.now_at(|| split.opened.job.job.entry.path());
         let share = (split.count - split.given).div_ceil(threads as u64);
         let count = share.min(split.parts.lanes() as u64);
+        let last_window = split.look_ahead(times);
         let stretch = Stretch {
             job: split.opened.job.number,
+            set: split.opened.job.job.set,
             file: split.opened.file.clone(),
             parts: split.parts.clone(),
             first: split.given,
             count: count as usize,
             end: split.opened.before.size,
             turn: split.is_slow.then(|| split.turn.clone()),
+            window: split.window.clone(),
+            last_window,
             read: Default::default(),
         };
         split.given += count;
@@ -129,6 +179,22 @@ impl<T> PoolState<T> {
 }
 
 impl<T> Split<T> {
+    /// Decides how the next parts are read, if that is due. Gives back the window before, if there was one.
+    fn look_ahead(&mut self, times: &[WayTimes]) -> Option<Arc<Window>> {
+        let start = self.given * self.parts.length();
+        if start < self.window_end {
+            return None;
+        }
+        self.window_end = start + WINDOW_BYTES.next_multiple_of(self.parts.length());
+        let is_wanted = may_map()
+            && !self.is_slow
+            && self.parts.lanes() == 1
+            && times[self.opened.job.job.set].prefer_mapping();
+        let part = start..self.window_end.min(self.opened.before.size);
+        let window = is_wanted.then(|| Window::of(&self.opened.file, part)).flatten();
+        std::mem::replace(&mut self.window, window.map(Arc::new))
+    }
+
     fn has_more(&self) -> bool {
         self.failure.is_none() && self.given < self.count && self.given < self.joined + WINDOW
     }
@@ -178,6 +244,9 @@ impl<T: Send> Engine<'_, T> {
             working: 0,
             is_slow: true,
             turn: Arc::default(),
+            window: None,
+            // Until then it is measured how long reading takes.
+            window_end: WINDOW_BYTES / 4,
             failure: None,
         };
         self.pool.lock().splits.push(split);
@@ -186,10 +255,13 @@ impl<T: Send> Engine<'_, T> {
 
     /// Reads and hashes parts. A file that all is known of is finished.
     pub(super) fn hash_stretch(&self, mut stretch: Stretch, worker: &mut Worker) {
-        let hashed = self.hash_parts(&mut stretch, worker);
+        let mapped = stretch.window.take().and_then(|window| self.hash_window(&window, &stretch));
+        let hashed = mapped.unwrap_or_else(|| self.hash_parts(&mut stretch, worker));
+        stretch.last_window = None;
         let done = self.pool.lock().stretch_is_done(stretch, hashed);
         self.pool.wake();
-        let Some(Split { opened, join, failure, .. }) = done else { return };
+        let Some(Split { opened, join, failure, window, .. }) = done else { return };
+        drop(window);
         let size = opened.before.size;
         let failure = match failure {
             Some((_, given)) => Some(given),
@@ -215,6 +287,29 @@ impl<T: Send> Engine<'_, T> {
         }
     }
 
+    /// Hashes a part where it is in memory. None if it is not there any more: reading tells why.
+    fn hash_window(&self, window: &Window, stretch: &Stretch) -> Option<HashedPart> {
+        let Stretch { parts, first, end, .. } = stretch;
+        let start = first * parts.length();
+        let bytes = window.bytes(start..(start + parts.length()).min(*end));
+        let started = Instant::now();
+        let hash = || {
+            let mut part = parts.start(*first)?;
+            parts.advance(&mut [(&mut part, bytes)])?;
+            part.finish()
+        };
+        let hashed = hash();
+        if window.has_gaps() {
+            return None;
+        }
+        WayTimes::add(&self.times[stretch.set].mapped, bytes.len() as u64, started.elapsed());
+        self.plan.progress.add(0, bytes.len() as u64);
+        Some(match hashed {
+            Ok(hash) => HashedPart::Parts(vec![hash]),
+            Err(error) => HashedPart::Failed(start, Given::Up(StreamFailure::Digest(error))),
+        })
+    }
+
     fn hash_parts(&self, stretch: &mut Stretch, worker: &mut Worker) -> HashedPart {
         let Stretch { parts, first, count, end, .. } = &*stretch;
         let (parts, end) = (parts.clone(), *end);
@@ -230,7 +325,7 @@ impl<T: Send> Engine<'_, T> {
             (true, None) => PIECE,
             (false, _) => (LARGE_ARENA / count).min(PIECE) / PAGE * PAGE,
         };
-        let mut within = 0;
+        let (begun, mut within) = (Instant::now(), 0);
         while within < parts.length() && starts[0] + within < end {
             if self.is_broken() || self.plan.stop.is_due() {
                 return HashedPart::Nothing;
@@ -261,7 +356,12 @@ impl<T: Send> Engine<'_, T> {
             within += length as u64;
         }
         match running.into_iter().map(PartHasher::finish).collect() {
-            Ok(hashes) => HashedPart::Parts(hashes),
+            Ok(hashes) => {
+                if is_alone && stretch.turn.is_none() {
+                    WayTimes::add(&self.times[stretch.set].read, stretch.read.0, begun.elapsed());
+                }
+                HashedPart::Parts(hashes)
+            }
             Err(error) => HashedPart::Failed(starts[0], Given::Up(StreamFailure::Digest(error))),
         }
     }

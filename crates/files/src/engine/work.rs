@@ -16,7 +16,7 @@ use super::pool::{Ended, PieceGroup, Pool};
 use super::share::Shares;
 use super::small::{LATELY, before};
 use super::source::{JobSource, NumberedJob, Pulled};
-use super::split::Stretch;
+use super::split::{Stretch, WayTimes};
 use super::stream::OpenedStream;
 use super::{Content, Hashed, Job, Plan};
 use crate::{FileError, Kind, Operation, Stat, system};
@@ -49,6 +49,8 @@ pub(super) struct Engine<'a, T> {
     pub(super) pool: Pool<T>,
     pub(super) links: Option<Links<T>>,
     pub(super) threads: usize,
+    /// For each set.
+    pub(super) times: Vec<WayTimes>,
     most_taken: usize,
     most_streams: usize,
     /// `done` has broken, or a thread has panicked.
@@ -173,6 +175,7 @@ impl<'a, T: Send> Engine<'a, T> {
             pool: Pool::new(Shares::new(plan, &lanes, threads), threads, streams),
             links: plan.hard_links_once.then(Links::new),
             threads,
+            times: plan.sets.iter().map(|_| WayTimes::new()).collect(),
             most_taken: budget.files_at_once(threads),
             most_streams: budget.streams(streams.unwrap_or(side_by_side)),
             broken: AtomicBool::new(false),
@@ -275,7 +278,7 @@ impl<'a, T: Send> Engine<'a, T> {
         let has_more = || !self.source.is_exhausted() || self.source.has_waiting();
         let may_open = live < self.most_streams && has_more();
         if !opens || !may_open || live >= self.lanes() {
-            if let Some(stretch) = state.take_stretch(self.threads, &self.plan.progress) {
+            if let Some(stretch) = state.take_stretch(&self.times, self.threads, &self.plan.progress) {
                 return NextWork::Stretch(stretch);
             }
             if let Some(group) = self.pool.take(&mut state) {
