@@ -59,10 +59,14 @@ main() {
     completions zsh "$PREFIX/share/zsh/site-functions/_verisum"
     completions fish "$PREFIX/share/fish/vendor_completions.d/verisum.fish"
 
-    for page in README.md CHANGELOG.md LICENSE-*; do
+    # What is only in the sources is linked there.
+    sed -E 's#\]\((crates/[a-z]+|python|CONTRIBUTING\.md)\)#](https://github.com/verisum/verisum/blob/main/\1)#' \
+        README.md >"$work/README.md"
+    put 644 "$work/README.md" "$documents/README.md"
+    for page in CHANGELOG.md LICENSE-*; do
         put 644 "$page" "$documents/$page"
     done
-    for page in docs/*.md docs/*.svg docs/results/*; do
+    for page in docs/*.md docs/*.png docs/*.svg docs/results/*; do
         [ -f "$page" ] || continue
         put 644 "$page" "$documents/$page"
     done

@@ -104,9 +104,11 @@ install_into() {
     BUILT=$work/built/$triple DESTDIR=$1 PREFIX=$2 LIBDIR=$3 "$ROOT/scripts/install.sh"
 }
 
-# notices FOLDER TRIPLE: the licences of what is compiled in go with it.
+# notices FOLDER TRIPLE: the licences of what is compiled in go with it, and are removed with it.
 notices() {
     python3 "$ROOT/scripts/notices.py" "$2" >"$1/THIRD-PARTY-NOTICES"
+    grep -q /THIRD-PARTY-NOTICES "$1/installed-files" ||
+        sed -i 's|^\(.*\)/installed-files$|\1/THIRD-PARTY-NOTICES\n&|' "$1/installed-files"
 }
 
 debian_packages() {

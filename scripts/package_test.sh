@@ -106,6 +106,8 @@ tarball() {
         ok "$(basename "$1"): $program names no folder of this machine" \
             lacks "$folder/$program" "$ROOT" "${CARGO_HOME:-$HOME/.cargo}/registry"
     done
+    same "$(basename "$1"): its list names all files" "$(cd "$folder" && find . ! -type d -printf '/usr/local/%P\n' | sort)" \
+        "$(sort "$folder/share/doc/verisum/installed-files")"
     say "$(basename "$1") needs glibc $(needed_glibc "$folder"/bin/* "$folder/lib/libblkhash.so")"
     case $1 in
     *-"$(uname -m)"-*)

@@ -49,6 +49,9 @@ for path in bin/verisum bin/blksum libexec/verisum/verisum-serve lib/libblkhash.
     share/doc/verisum/LICENSE-MIT share/doc/verisum/LICENSE-APACHE; do
     ok "there is $path" test -s "$work/usr/$path"
 done
+while read -r path; do
+    ok "what README links to is there: $path" test -s "$work/usr/share/doc/verisum/$path"
+done < <(grep -oE '\]\([^):#]+' "$work/usr/share/doc/verisum/README.md" | sed 's/^](//' | grep -v '^https$' | sort -u)
 for path in lib/libblkhash.so lib/libblkhash.so.0; do
     ok "$path is a link" test -L "$work/usr/$path"
 done
