@@ -1,4 +1,5 @@
-//! Signals: which of them end the program, and what is done first. No other module of the program registers signals. That of the library for files in the page cache is asked for in `main`.
+//! Signals: which of them end the program, and what is done first. No other module registers
+//! signals. The library registers one for SIGBUS; `main` asks for it.
 
 use std::fs;
 use std::sync::Arc;

@@ -6,8 +6,9 @@
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::num::NonZero;
+use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
 use rustix::fs::Advice;
@@ -52,8 +53,8 @@ pub(super) struct Split<T> {
     /// several at different places for none that reads in order.
     is_slow: bool,
     turn: Arc<Mutex<()>>,
-    /// What the next parts are hashed in, if they are mapped, and where that has to be decided anew.
-    window: Option<Arc<Window>>,
+    /// What the next parts are hashed in, if they may be mapped, and the offset from which that is decided again.
+    window: Option<Arc<CachedPart>>,
     window_end: u64,
     /// Why it is given up, and the offset of that.
     failure: Option<(u64, Given)>,
@@ -79,10 +80,10 @@ pub(super) struct Stretch {
     end: u64,
     /// Whose turn it is to read, if the file is slow.
     turn: Option<Arc<Mutex<()>>>,
-    /// What it is in, if that is mapped.
-    window: Option<Arc<Window>>,
-    /// One that no later part is in. Whoever drops it last has work to do: not while others wait.
-    last_window: Option<Arc<Window>>,
+    /// What it is in, if that may be mapped.
+    window: Option<Arc<CachedPart>>,
+    /// The window before, which no later part needs. It is dropped outside the lock, because unmapping takes time.
+    last_window: Option<Arc<CachedPart>>,
     /// How much was read, and how long that took.
     read: (u64, Duration),
 }
@@ -93,6 +94,12 @@ pub(super) struct Stretch {
 pub(super) struct WayTimes {
     read: AtomicU64,
     mapped: AtomicU64,
+}
+
+/// A part of a file that is mapped, if it can be, once the first thread looks at it.
+struct CachedPart {
+    part: Range<u64>,
+    window: OnceLock<Option<Window>>,
 }
 
 /// What came of the parts of a stretch.
@@ -115,11 +122,10 @@ impl WayTimes {
         read < u64::MAX && (mapped == u64::MAX || mapped < read / 10 * 9)
     }
 
+    /// Of a whole part: the end of a file says little.
     fn add(way: &AtomicU64, bytes: u64, time: Duration) {
-        // The end of a file says nothing.
-        if bytes >= 1 << 20 {
-            way.fetch_min(time.as_nanos() as u64 / (bytes >> 20), Ordering::Relaxed);
-        }
+        let time = (time.as_nanos() << 20) / u128::from(bytes.max(1));
+        way.fetch_min(u64::try_from(time).unwrap_or(u64::MAX), Ordering::Relaxed);
     }
 }
 
@@ -180,19 +186,17 @@ impl<T> PoolState<T> {
 
 impl<T> Split<T> {
     /// Decides how the next parts are read, if that is due. Gives back the window before, if there was one.
-    fn look_ahead(&mut self, times: &[WayTimes]) -> Option<Arc<Window>> {
-        let start = self.given * self.parts.length();
-        if start < self.window_end {
+    fn look_ahead(&mut self, times: &[WayTimes]) -> Option<Arc<CachedPart>> {
+        let (start, length) = (self.given * self.parts.length(), self.parts.length());
+        if start < self.window_end || length > WINDOW_BYTES {
             return None;
         }
-        self.window_end = start + WINDOW_BYTES.next_multiple_of(self.parts.length());
-        let is_wanted = may_map()
-            && !self.is_slow
-            && self.parts.lanes() == 1
-            && times[self.opened.job.job.set].prefer_mapping();
+        self.window_end = start + WINDOW_BYTES.next_multiple_of(length);
+        let is_fast = !self.is_slow && times[self.opened.job.job.set].prefer_mapping();
         let part = start..self.window_end.min(self.opened.before.size);
-        let window = is_wanted.then(|| Window::of(&self.opened.file, part)).flatten();
-        std::mem::replace(&mut self.window, window.map(Arc::new))
+        let window = (is_fast && may_map() && self.parts.lanes() == 1)
+            .then(|| Arc::new(CachedPart { part, window: OnceLock::new() }));
+        std::mem::replace(&mut self.window, window)
     }
 
     fn has_more(&self) -> bool {
@@ -245,7 +249,7 @@ impl<T: Send> Engine<'_, T> {
             is_slow: true,
             turn: Arc::default(),
             window: None,
-            // Until then it is measured how long reading takes.
+            // By then it is known how long reading takes, unless parts are long.
             window_end: WINDOW_BYTES / 4,
             failure: None,
         };
@@ -255,7 +259,10 @@ impl<T: Send> Engine<'_, T> {
 
     /// Reads and hashes parts. A file that all is known of is finished.
     pub(super) fn hash_stretch(&self, mut stretch: Stretch, worker: &mut Worker) {
-        let mapped = stretch.window.take().and_then(|window| self.hash_window(&window, &stretch));
+        let mapped = stretch.window.take().and_then(|cached| {
+            let window = cached.window.get_or_init(|| Window::of(&stretch.file, cached.part.clone()));
+            self.hash_window(window.as_ref()?, &stretch)
+        });
         let hashed = mapped.unwrap_or_else(|| self.hash_parts(&mut stretch, worker));
         stretch.last_window = None;
         let done = self.pool.lock().stretch_is_done(stretch, hashed);
@@ -289,21 +296,20 @@ impl<T: Send> Engine<'_, T> {
 
     /// Hashes a part where it is in memory. None if it is not there any more: reading tells why.
     fn hash_window(&self, window: &Window, stretch: &Stretch) -> Option<HashedPart> {
-        let Stretch { parts, first, end, .. } = stretch;
+        let Stretch { parts, first, end, set, .. } = stretch;
         let start = first * parts.length();
-        let bytes = window.bytes(start..(start + parts.length()).min(*end));
+        let part = start..(start + parts.length()).min(*end);
+        let bytes = part.end - part.start;
         let started = Instant::now();
-        let hash = || {
+        let hashed = window.look(part, |bytes| {
             let mut part = parts.start(*first)?;
             parts.advance(&mut [(&mut part, bytes)])?;
             part.finish()
-        };
-        let hashed = hash();
-        if window.has_gaps() {
-            return None;
+        })?;
+        if bytes == parts.length() {
+            WayTimes::add(&self.times[*set].mapped, bytes, started.elapsed());
         }
-        WayTimes::add(&self.times[stretch.set].mapped, bytes.len() as u64, started.elapsed());
-        self.plan.progress.add(0, bytes.len() as u64);
+        self.plan.progress.add(0, bytes);
         Some(match hashed {
             Ok(hash) => HashedPart::Parts(vec![hash]),
             Err(error) => HashedPart::Failed(start, Given::Up(StreamFailure::Digest(error))),
@@ -357,7 +363,7 @@ impl<T: Send> Engine<'_, T> {
         }
         match running.into_iter().map(PartHasher::finish).collect() {
             Ok(hashes) => {
-                if is_alone && stretch.turn.is_none() {
+                if is_alone && stretch.turn.is_none() && stretch.read.0 == parts.length() {
                     WayTimes::add(&self.times[stretch.set].read, stretch.read.0, begun.elapsed());
                 }
                 HashedPart::Parts(hashes)
