@@ -58,10 +58,11 @@ pub(crate) fn ending_signals() -> Vec<i32> {
     signals
 }
 
-/// Lets the first SIGINT or SIGTERM ask for the end, and a second one end the program at once.
+/// Lets the first SIGINT or SIGTERM ask for the end, and a second one end the program at once; one that the program was
+/// started to ignore stays without effect.
 pub(crate) fn ask_once() -> Result<Arc<AtomicBool>, Failure> {
     let asked = Arc::new(AtomicBool::new(false));
-    for signal in [SIGINT, SIGTERM] {
+    for signal in ending_signals().into_iter().filter(|signal| [SIGINT, SIGTERM].contains(signal)) {
         // In this order: the first finds it unset, and sets it.
         flag::register_conditional_default(signal, asked.clone())
             .and_then(|_| flag::register(signal, asked.clone()))

@@ -384,6 +384,22 @@ fn a_signal_ends_a_run_in_good_order() {
     assert_eq!(export(&tree.catalog()).matches("\"ok\"").count(), 211);
 }
 
+/// As in a script that starts it in the background.
+#[test]
+fn a_signal_that_it_was_started_to_ignore_ends_no_run() {
+    let tree = Tree::new();
+    fs::write(tree.path("big"), vec![1; 500_000]).unwrap();
+    let line = r#"trap '' INT; exec "$0" scrub --limit 1MB/s --catalog "$1" "$2""#;
+    let mut shell = common::command("sh");
+    shell.args(["-c", line, common::VERISUM]).arg(tree.catalog()).arg(tree.root());
+    let child = common::start(&mut shell);
+    let log = tree.folder.path().join("c.db-wal");
+    common::wait_until("it has begun", || log.exists());
+    common::signal(&child, rustix::process::Signal::INT);
+    let ended = Ended::of(child.wait_with_output().unwrap());
+    assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""), "{}", ended.out());
+}
+
 /// With --archive it is a failure by itself, and an alarm has it held.
 #[test]
 fn what_an_interrupted_run_replaced_is_named_once() {
