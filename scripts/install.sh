@@ -60,13 +60,13 @@ main() {
     completions fish "$PREFIX/share/fish/vendor_completions.d/verisum.fish"
 
     # What is only in the sources is linked there.
-    sed -E 's#\]\((crates/[a-z]+|python|CONTRIBUTING\.md)\)#](https://github.com/verisum/verisum/blob/main/\1)#' \
+    sed -E 's#\]\((crates/[a-z]+|python|[A-Z-]+\.md|LICENSE-[A-Z]+)\)#](https://github.com/verisum/verisum/blob/main/\1)#' \
         README.md >"$work/README.md"
     put 644 "$work/README.md" "$documents/README.md"
     for page in CHANGELOG.md LICENSE-*; do
         put 644 "$page" "$documents/$page"
     done
-    for page in docs/*.md docs/*.png docs/*.svg docs/results/*; do
+    for page in docs/*.md docs/*.png docs/*.svg docs/*.json docs/results/*; do
         [ -f "$page" ] || continue
         put 644 "$page" "$documents/$page"
     done
