@@ -24,7 +24,7 @@ static IS_OVER: AtomicBool = AtomicBool::new(false);
 
 thread_local! {
     /// The window that this thread looks at. Only its own faults come to the handler on it.
-    static LOOKS_AT: Cell<*const Window> = const { Cell::new(ptr::null()) };
+    static LOOKS_AT: Cell<*const MappedWindow> = const { Cell::new(ptr::null()) };
 }
 
 struct Handler {
@@ -34,7 +34,7 @@ struct Handler {
 }
 
 /// A part of a file as memory.
-pub(crate) struct Window {
+pub(crate) struct MappedWindow {
     start: usize,
     /// Of whole pages.
     length: usize,
@@ -101,10 +101,10 @@ extern "C" fn fill(signal: c_int, info: *mut libc::siginfo_t, _: *mut c_void) {
     }
 }
 
-impl Window {
+impl MappedWindow {
     /// A part of a file. None if not all of it is in the page cache, or if it cannot be mapped.
     #[allow(unsafe_code)]
-    pub(crate) fn of(file: &File, part: Range<u64>) -> Option<Window> {
+    pub(crate) fn of(file: &File, part: Range<u64>) -> Option<MappedWindow> {
         let page = HANDLER.get().filter(|_| may_map())?.page;
         let of = part.start / page as u64 * page as u64..part.end;
         let length = usize::try_from(of.end.checked_sub(of.start)?).ok()?.next_multiple_of(page);
@@ -115,7 +115,12 @@ impl Window {
         let mapped = unsafe {
             rustix::mm::mmap(ptr::null_mut(), length, ProtFlags::READ, MapFlags::SHARED, file, of.start)
         };
-        Some(Window { start: mapped.ok()?.expose_provenance(), length, of, has_gaps: AtomicBool::new(false) })
+        Some(MappedWindow {
+            start: mapped.ok()?.expose_provenance(),
+            length,
+            of,
+            has_gaps: AtomicBool::new(false),
+        })
     }
 
     /// What is made of some of its bytes, which are named by their offsets in the file. None if some of them were gone.
@@ -162,7 +167,7 @@ impl Window {
 struct Looks;
 
 impl Looks {
-    fn at(window: &Window) -> Looks {
+    fn at(window: &MappedWindow) -> Looks {
         LOOKS_AT.set(window);
         compiler_fence(Ordering::SeqCst);
         Looks
@@ -176,7 +181,7 @@ impl Drop for Looks {
     }
 }
 
-impl Drop for Window {
+impl Drop for MappedWindow {
     #[allow(unsafe_code)]
     fn drop(&mut self) {
         // SAFETY: It was mapped when this was made, and nobody has a part of it any more.
@@ -199,12 +204,12 @@ mod tests {
     }
 
     /// None before Linux 6.5, which does not tell what is in the page cache.
-    fn window(file: &File, part: Range<u64>) -> Option<Window> {
+    fn window(file: &File, part: Range<u64>) -> Option<MappedWindow> {
         let told = crate::system::cached_pages(file, &part);
         if told.is_none() {
             verisum_testkit::skip("this kernel has no cachestat");
         }
-        told.map(|_| Window::of(file, part).expect("it was written just now"))
+        told.map(|_| MappedWindow::of(file, part).expect("it was written just now"))
     }
 
     #[test]
@@ -249,7 +254,7 @@ mod tests {
     #[test]
     fn what_is_not_in_memory_is_not_mapped() {
         let file = file_of(&[7; 8192]);
-        assert!(Window::of(&file, 0..1 << 20).is_none(), "the file ends before");
-        assert!(Window::of(&file, 0..0).is_none());
+        assert!(MappedWindow::of(&file, 0..1 << 20).is_none(), "the file ends before");
+        assert!(MappedWindow::of(&file, 0..0).is_none());
     }
 }

@@ -18,7 +18,7 @@ use super::large::PAGE;
 use super::pool::PoolState;
 use super::stream::{OpenedStream, StreamFailure, read_at};
 use super::work::{ARENA, Engine, LARGE_ARENA, Lengths, STAGGER, Worker};
-use crate::mapped::{Window, may_map};
+use crate::mapped::{MappedWindow, may_map};
 use crate::{Progress, Stat, lock};
 
 /// The most that is read of a part at once: what was read is still in the second-level cache when it is hashed.
@@ -99,7 +99,7 @@ pub(super) struct WayTimes {
 /// A part of a file that is mapped, if it can be, once the first thread looks at it.
 struct CachedPart {
     part: Range<u64>,
-    window: OnceLock<Option<Window>>,
+    window: OnceLock<Option<MappedWindow>>,
 }
 
 /// What came of the parts of a stretch.
@@ -260,7 +260,7 @@ impl<T: Send> Engine<'_, T> {
     /// Reads and hashes parts. A file that all is known of is finished.
     pub(super) fn hash_stretch(&self, mut stretch: Stretch, worker: &mut Worker) {
         let mapped = stretch.window.take().and_then(|cached| {
-            let window = cached.window.get_or_init(|| Window::of(&stretch.file, cached.part.clone()));
+            let window = cached.window.get_or_init(|| MappedWindow::of(&stretch.file, cached.part.clone()));
             self.hash_window(window.as_ref()?, &stretch)
         });
         let hashed = mapped.unwrap_or_else(|| self.hash_parts(&mut stretch, worker));
@@ -295,7 +295,7 @@ impl<T: Send> Engine<'_, T> {
     }
 
     /// Hashes a part where it is in memory. None if it is not there any more: reading tells why.
-    fn hash_window(&self, window: &Window, stretch: &Stretch) -> Option<HashedPart> {
+    fn hash_window(&self, window: &MappedWindow, stretch: &Stretch) -> Option<HashedPart> {
         let Stretch { parts, first, end, set, .. } = stretch;
         let start = first * parts.length();
         let part = start..(start + parts.length()).min(*end);
