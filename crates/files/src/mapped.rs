@@ -16,10 +16,10 @@ use rustix::mm::{MapFlags, ProtFlags};
 /// The codes of SIGBUS for a page that is not there: no longer, not at all, or not whole.
 const GONE: Range<c_int> = 2..5;
 
-/// Is there once files may be mapped.
+/// Set by [`hash_in_page_cache`].
 static HANDLER: OnceLock<Handler> = OnceLock::new();
 
-/// SIGBUS came of something else: it does what it did before, and nothing is mapped any more.
+/// The handler could not be registered, or could not help: no more files are mapped.
 static IS_OVER: AtomicBool = AtomicBool::new(false);
 
 thread_local! {
@@ -40,7 +40,7 @@ pub(crate) struct MappedWindow {
     length: usize,
     /// Which bytes of the file it has; it begins with a page.
     of: Range<u64>,
-    /// Zeros were put in the place of some of it.
+    /// Some of it was replaced by zeros.
     has_gaps: AtomicBool,
 }
 
@@ -76,7 +76,7 @@ pub(crate) fn may_map() -> bool {
 /// values only, and changes no `errno`.
 #[allow(unsafe_code)]
 extern "C" fn fill(signal: c_int, info: *mut libc::siginfo_t, _: *mut c_void) {
-    // SAFETY: The system calls it with the facts of the signal. Only signals with these codes have an address.
+    // SAFETY: The system gives the facts of the signal. The address is used only with the codes in `GONE`.
     let (address, code) = unsafe { ((*info).si_addr().addr(), (*info).si_code) };
     // SAFETY: Who looks at a window holds it.
     let window = unsafe { LOOKS_AT.get().as_ref() }.filter(|_| GONE.contains(&code));
@@ -123,7 +123,7 @@ impl MappedWindow {
         })
     }
 
-    /// What is made of some of its bytes, which are named by their offsets in the file. None if some of them were gone.
+    /// What `make` makes of these bytes of the file. None once any byte of the window was gone, or nothing may be mapped.
     ///
     /// Others may write to them at any time, as to any file that is being read. So they may be another value each time
     /// that they are looked at.
@@ -134,8 +134,8 @@ impl MappedWindow {
             return None;
         }
         let start = self.start + (part.start - self.of.start) as usize;
-        // SAFETY: The window is memory that can be read until it is dropped. Where the file has nothing any more, the
-        // handler has.
+        // SAFETY: The window is memory that can be read until it is dropped. Where a page is gone, the
+        // handler puts zeros.
         let bytes = unsafe {
             std::slice::from_raw_parts(ptr::with_exposed_provenance(start), (part.end - part.start) as usize)
         };

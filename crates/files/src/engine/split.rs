@@ -88,8 +88,8 @@ pub(super) struct Stretch {
     read: (u64, Duration),
 }
 
-/// How long it takes to hash files of a set that are in memory, in nanoseconds a mebibyte at best, by both ways. Which is
-/// faster differs: some processors copy faster than they map.
+/// The least time to hash a mebibyte in memory with a set of digests, in nanoseconds, for both ways. Which is faster
+/// differs: some processors copy faster than they map.
 #[derive(Debug)]
 pub(super) struct WayTimes {
     read: AtomicU64,
@@ -115,14 +115,14 @@ impl WayTimes {
         WayTimes { read: AtomicU64::new(u64::MAX), mapped: AtomicU64::new(u64::MAX) }
     }
 
-    /// Whether a part of a file is to be mapped: if that is not known to be slower, and how long reading takes is known. It has
-    /// to be faster by a tenth, as the time for unmapping is not measured.
+    /// Whether to map a part of a file: if reading was timed, and mapping was not yet, or is faster by a tenth. The time to
+    /// map and to unmap is not measured.
     fn prefer_mapping(&self) -> bool {
         let [read, mapped] = [&self.read, &self.mapped].map(|time| time.load(Ordering::Relaxed));
         read < u64::MAX && (mapped == u64::MAX || mapped < read / 10 * 9)
     }
 
-    /// Of a whole part: the end of a file says little.
+    /// Call it for whole parts only: the end of a file says little.
     fn add(way: &AtomicU64, bytes: u64, time: Duration) {
         let time = (time.as_nanos() << 20) / u128::from(bytes.max(1));
         way.fetch_min(u64::try_from(time).unwrap_or(u64::MAX), Ordering::Relaxed);
@@ -249,7 +249,7 @@ impl<T: Send> Engine<'_, T> {
             is_slow: true,
             turn: Arc::default(),
             window: None,
-            // By then it is known how long reading takes, unless parts are long.
+            // Reading is timed before that, unless parts are long.
             window_end: WINDOW_BYTES / 4,
             failure: None,
         };
