@@ -71,7 +71,7 @@ debian() {
     # There is no systemd running: its command, with what systemd would put in.
     ok "what the unit runs records, and finds rot" inside 'mkdir -p /srv/data /var/lib/verisum
         echo one >/srv/data/a; touch -d 2001-01-01 /srv/data/a
-        run=$(sed -n "s/^ExecStart=//p" /usr/lib/systemd/system/verisum-scrub@.service |
+        run=$(sed -n "s/^ExecStart=:*//p" /usr/lib/systemd/system/verisum-scrub@.service |
             sed "s|%S|/var/lib|; s|%i|srv-data|; s|%f|/srv/data|")
         $run; printf "onE\n" >/srv/data/a; touch -d 2001-01-01 /srv/data/a
         if $run; then exit 1; fi; rm -r /srv/data'
