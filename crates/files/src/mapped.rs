@@ -1,4 +1,4 @@
-//! Parts of files that are in the page cache, as memory: they are hashed where they are, and not copied.
+//! Memory mapping (`mmap`) of files that are in the page cache: they are hashed where they are, and not copied.
 //!
 //! A page may go away meanwhile, because its file is cut off or its disk fails. That would end the process with SIGBUS.
 //! A handler puts zeros in its place, and what was computed of them is thrown away.
@@ -105,7 +105,7 @@ impl MappedWindow {
     /// A part of a file. None if not all of it is in the page cache, or if it cannot be mapped.
     #[allow(unsafe_code)]
     pub(crate) fn of(file: &File, part: Range<u64>) -> Option<MappedWindow> {
-        let page = HANDLER.get().filter(|_| may_map())?.page;
+        let page = HANDLER.get()?.page;
         let of = part.start / page as u64 * page as u64..part.end;
         let length = usize::try_from(of.end.checked_sub(of.start)?).ok()?.next_multiple_of(page);
         if length == 0 || crate::system::cached_pages(file, &of)? != (length / page) as u64 {

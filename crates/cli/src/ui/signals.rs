@@ -1,5 +1,5 @@
-//! Signals: which of them end the program, and what is done first. No other module registers
-//! signals. The library registers one for SIGBUS; `main` asks for it.
+//! Signals (SIGINT, SIGTERM and others): which of them end the program, and what is done first. No other module
+//! registers handlers, but for that of the library for SIGBUS, which `main` asks for.
 
 use std::fs;
 use std::sync::Arc;
