@@ -17,7 +17,8 @@ import sys
 
 LIST = pathlib.Path(__file__).resolve().parent.parent / "api.txt"
 CRATES = ("verisum", "verisum_digest", "verisum_files", "verisum_catalog", "verisum_remote", "verisum_object",
-          "verisum_image", "verisum_blockhash", "verisum_lake", "verisum_mend", "verisum_parity",
+          "verisum_image", "verisum_blockhash", "verisum_pagecache", "verisum_lake", "verisum_mend",
+          "verisum_parity",
           "verisum_dirhash", "verisum_bench", "verisum_kernels")
 ITEM = re.compile(r'<li><a href="([^"]+)">([^<]+)</a></li>')
 MEMBER = re.compile(r'id="(?:method|tymethod|variant|structfield|associatedconstant|associatedtype)\.([^"]+)"')

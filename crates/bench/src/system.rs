@@ -94,9 +94,6 @@ pub(crate) fn wait(pid: u32) -> io::Result<(ExitStatus, Usage)> {
     Ok((ExitStatus::from_raw(status), Usage::of(&usage)))
 }
 
-/// The number of cachestat(2), since Linux 6.5, the same on every processor but Alpha.
-const CACHESTAT: libc::c_long = 451;
-
 /// How many bytes of the file's first `length` are in the page cache, to whole pages. An error where the
 /// kernel tells that only to the file's owner, or to those who may write to it.
 pub(crate) fn resident(file: BorrowedFd<'_>, length: u64) -> io::Result<u64> {
@@ -106,8 +103,8 @@ pub(crate) fn resident(file: BorrowedFd<'_>, length: u64) -> io::Result<u64> {
 /// As [`resident`], of `length` bytes from `start`, where a page begins.
 pub(crate) fn resident_from(file: BorrowedFd<'_>, start: u64, length: u64) -> io::Result<u64> {
     let page = rustix::param::page_size() as u64;
-    match cachestat(file, start, length) {
-        Ok(pages) => Ok(pages * page),
+    match verisum_pagecache::cache_stat(file, &(start..start + length)) {
+        Ok(found) => Ok(found.cached * page),
         // Older kernels, and those that are told to refuse what they do not know.
         Err(error) if matches!(error.raw_os_error(), Some(libc::ENOSYS | libc::EPERM)) => {
             // Of files that are somebody else's it says that all is there, which is no answer.
@@ -117,20 +114,6 @@ pub(crate) fn resident_from(file: BorrowedFd<'_>, start: u64, length: u64) -> io
             Ok(mincore(file, start, length)? * page)
         }
         Err(error) => Err(error),
-    }
-}
-
-fn cachestat(file: BorrowedFd<'_>, start: u64, length: u64) -> io::Result<u64> {
-    // struct cachestat_range and struct cachestat of linux/mman.h.
-    let range = [start, length];
-    let mut found = [0u64; 5];
-    // SAFETY: the kernel reads two and writes five numbers of 64 bits, which these arrays are.
-    let result = unsafe {
-        libc::syscall(CACHESTAT, file.as_raw_fd(), range.as_ptr(), found.as_mut_ptr(), 0 as libc::c_uint)
-    };
-    match result {
-        0 => Ok(found[0]),
-        _ => Err(io::Error::last_os_error()),
     }
 }
 

@@ -75,15 +75,15 @@ impl BlockHasher {
     }
 
     /// Appends the digests of all blocks of `parts` to `digests`, in order. Each part is a run of whole
-    /// blocks; only the very last block may be short.
+    /// blocks; only the very last block may be short. Returns how many blocks were zeros.
     pub(crate) fn hash<'a>(
         &mut self,
         parts: impl Iterator<Item = &'a [u8]> + Clone,
         digests: &mut Vec<u8>,
-    ) -> Result<(), BlockHashError> {
+    ) -> Result<usize, BlockHashError> {
         let mut messages = [&[][..]; CALL];
         let mut places = [0; CALL];
-        let mut filled = 0;
+        let (mut filled, mut zeros) = (0, 0);
         let block_len = self.block_len;
         // Exactly: many pieces wait for their turn, and their slack would double what they take.
         digests.reserve_exact(
@@ -93,6 +93,7 @@ impl BlockHasher {
             let place = digests.len();
             if block.len() == block_len && self.zero.digest.is_zero(block) {
                 digests.extend_from_slice(self.zero.value()?.as_bytes());
+                zeros += 1;
                 continue;
             }
             digests.resize(place + self.digest_len, 0);
@@ -103,7 +104,8 @@ impl BlockHasher {
                 filled = 0;
             }
         }
-        self.call(&messages[..filled], &places[..filled], digests)
+        self.call(&messages[..filled], &places[..filled], digests)?;
+        Ok(zeros)
     }
 
     fn call(

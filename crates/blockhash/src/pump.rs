@@ -1,14 +1,19 @@
 //! Computes the block hash of an image or a stream, on every thread.
 //!
-//! There is no reader apart from the hashers: a worker takes the next run, reads it into its own
-//! buffer, which with blocks of the usual size is about the size of a level-2 cache, hashes it from there, and hands over digests.
+//! There is no reader apart from the hashers: a worker takes the next run, reads it into its own buffer, which with blocks
+//! of the usual size is about the size of a level-2 cache, hashes it from there, and hands over digests. Or it hashes the
+//! run where it is in the page cache, if that is faster.
 
+use std::iter;
+use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
+use std::time::Instant;
 
 use verisum_digest::Output;
 use verisum_image::{AlignedBuffer, Image, Stream};
+use verisum_pagecache::{WayTimes, may_map};
 
 use crate::blocks::{BlockHasher, DigestSink, LongBlock, Outer, Piece, Span, ZeroBlock};
 use crate::runs::{BlockRun, RunPlanner};
@@ -65,7 +70,7 @@ fn pump_image(
     let params = &params.for_unit(image.unit());
     let planner = RunPlanner::new(image, params.block_len(), params.run_blocks(0).unwrap_or(1));
     let engine = PumpEngine::new(params, progress, sink.map(|sink| sink as &mut dyn DigestSink))?;
-    let source = ImageSource { image, planner: Mutex::new(planner) };
+    let source = ImageSource { image, planner: Mutex::new(planner), times: WayTimes::default() };
     engine.run(&source)?;
     image.check_unchanged()?;
     let runs = lock(&source.planner).count();
@@ -107,9 +112,15 @@ fn pump_stream<'a>(
 
 /// Where runs come from.
 trait Source: Sync {
-    /// Takes the next run, reads it, and leaves its layout in `piece` and its data in `buffer`.
-    /// `None` at the end.
-    fn take(&self, buffer: &mut [u8], piece: &mut Piece) -> Result<Option<Taken>, BlockHashError>;
+    /// Takes the next run, hashes it, and leaves its layout and its digests in `piece`. Calls `on_data` where there is
+    /// something to hash. `None` at the end.
+    fn take(
+        &self,
+        buffer: &mut [u8],
+        hasher: &mut BlockHasher,
+        piece: &mut Piece,
+        on_data: &mut dyn FnMut(),
+    ) -> Result<Option<Taken>, BlockHashError>;
 
     /// Takes the next block and hashes it piece by piece; for blocks too long for a buffer.
     fn take_long(
@@ -123,11 +134,9 @@ trait Source: Sync {
     fn is_finished(&self) -> bool;
 }
 
-/// A run that was read.
+/// A run that was hashed.
 struct Taken {
     sequence: u64,
-    /// Bytes in the buffer.
-    filled: usize,
     /// Bytes of the message that the run covers.
     covered: u64,
 }
@@ -228,11 +237,7 @@ impl<'a> PumpEngine<'a> {
         let mut hasher = BlockHasher::new(self.params, self.zero.clone())?;
         while self.sequencer.failure().is_none() {
             let mut piece = self.sequencer.spare();
-            let Some(taken) = source.take(&mut buffer, &mut piece)? else { break };
-            if taken.filled > 0 {
-                on_data();
-                hasher.hash(std::iter::once(&buffer[..taken.filled]), &mut piece.digests)?;
-            }
+            let Some(taken) = source.take(&mut buffer, &mut hasher, &mut piece, on_data)? else { break };
             self.sequencer.deliver(taken.sequence, piece)?;
             self.progress.add(taken.covered);
         }
@@ -264,6 +269,7 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 struct ImageSource<'a> {
     image: &'a dyn Image,
     planner: Mutex<RunPlanner<'a>>,
+    times: WayTimes,
 }
 
 impl ImageSource<'_> {
@@ -275,19 +281,67 @@ impl ImageSource<'_> {
             (run, covered)
         }))
     }
-}
 
-impl Source for ImageSource<'_> {
-    fn take(&self, buffer: &mut [u8], piece: &mut Piece) -> Result<Option<Taken>, BlockHashError> {
-        let Some((run, covered)) = self.next_run()? else { return Ok(None) };
-        let mut filled = 0;
-        for range in &run.reads {
+    /// Hashes a run where it is, if it is in the page cache, and if that is measured to be faster. Returns whether it did.
+    fn hash_in_page_cache(
+        &self,
+        reads: &[Range<u64>],
+        hasher: &mut BlockHasher,
+        digests: &mut Vec<u8>,
+    ) -> Result<bool, BlockHashError> {
+        let [range] = reads else { return Ok(false) };
+        if !may_map() || !self.times.prefer_mapping() {
+            return Ok(false);
+        }
+        let Some(bytes) = self.image.in_page_cache(range.clone()) else { return Ok(false) };
+        let started = Instant::now();
+        let Some(hashed) = bytes.look(|bytes| hasher.hash(iter::once(bytes), digests)) else {
+            digests.clear();
+            return Ok(false);
+        };
+        if hashed? == 0 {
+            self.times.add_mapped(range.end - range.start, started.elapsed());
+        }
+        Ok(true)
+    }
+
+    fn read_and_hash(
+        &self,
+        reads: &[Range<u64>],
+        buffer: &mut [u8],
+        hasher: &mut BlockHasher,
+        digests: &mut Vec<u8>,
+    ) -> Result<(), BlockHashError> {
+        let (started, mut filled) = (Instant::now(), 0);
+        for range in reads {
             let len = (range.end - range.start) as usize;
             self.image.read_at(&mut buffer[filled..filled + len], range.start)?;
             filled += len;
         }
+        if hasher.hash(iter::once(&buffer[..filled]), digests)? == 0 {
+            self.times.add_read(filled as u64, started.elapsed());
+        }
+        Ok(())
+    }
+}
+
+impl Source for ImageSource<'_> {
+    fn take(
+        &self,
+        buffer: &mut [u8],
+        hasher: &mut BlockHasher,
+        piece: &mut Piece,
+        on_data: &mut dyn FnMut(),
+    ) -> Result<Option<Taken>, BlockHashError> {
+        let Some((run, covered)) = self.next_run()? else { return Ok(None) };
+        if !run.reads.is_empty() {
+            on_data();
+            if !self.hash_in_page_cache(&run.reads, hasher, &mut piece.digests)? {
+                self.read_and_hash(&run.reads, buffer, hasher, &mut piece.digests)?;
+            }
+        }
         piece.layout = run.layout;
-        Ok(Some(Taken { sequence: run.sequence, filled, covered }))
+        Ok(Some(Taken { sequence: run.sequence, covered }))
     }
 
     fn take_long(
@@ -308,7 +362,7 @@ impl Source for ImageSource<'_> {
             block.finish(&mut piece.digests)?;
         }
         piece.layout = run.layout;
-        Ok(Some(Taken { sequence: run.sequence, filled: 0, covered }))
+        Ok(Some(Taken { sequence: run.sequence, covered }))
     }
 
     fn is_finished(&self) -> bool {
@@ -338,7 +392,13 @@ impl StreamState<'_> {
 }
 
 impl Source for StreamSource<'_> {
-    fn take(&self, buffer: &mut [u8], piece: &mut Piece) -> Result<Option<Taken>, BlockHashError> {
+    fn take(
+        &self,
+        buffer: &mut [u8],
+        hasher: &mut BlockHasher,
+        piece: &mut Piece,
+        on_data: &mut dyn FnMut(),
+    ) -> Result<Option<Taken>, BlockHashError> {
         let mut state = lock(&self.state);
         if state.ended {
             return Ok(None);
@@ -350,8 +410,10 @@ impl Source for StreamSource<'_> {
         }
         let sequence = state.take(filled as u64)?;
         drop(state);
+        on_data();
+        hasher.hash(iter::once(&buffer[..filled]), &mut piece.digests)?;
         piece.layout.push(Span::Data(filled.div_ceil(self.block_len) as u64));
-        Ok(Some(Taken { sequence, filled, covered: filled as u64 }))
+        Ok(Some(Taken { sequence, covered: filled as u64 }))
     }
 
     fn take_long(
@@ -373,7 +435,7 @@ impl Source for StreamSource<'_> {
         }
         block.finish(&mut piece.digests)?;
         piece.layout.push(Span::Data(1));
-        Ok(Some(Taken { sequence: state.take(covered)?, filled: 0, covered }))
+        Ok(Some(Taken { sequence: state.take(covered)?, covered }))
     }
 
     fn is_finished(&self) -> bool {

@@ -9,7 +9,7 @@ use common::fake::Fake;
 use proptest::prelude::*;
 use verisum_blockhash::{BlockHashError, ImageProgress, Params, hash_image};
 use verisum_digest::Digest;
-use verisum_image::Image;
+use verisum_image::{Image, OpenOptions, RawImage};
 
 fn params(digest: &str, block_size: u32, threads: usize) -> Params {
     let digest = Digest::find(digest).unwrap();
@@ -93,4 +93,57 @@ fn an_image_that_changed_has_no_value() {
     image.changed.store(true, Ordering::Relaxed);
     let result = hash_image(&image, &params("sha256", 65_536, 2), &ImageProgress::default());
     assert!(matches!(result, Err(BlockHashError::Image(_))));
+}
+
+/// In /dev/shm, where every file is in the page cache. Linux before 6.5 does not tell, and they are read.
+fn file_in_memory(content: &[u8]) -> tempfile::NamedTempFile {
+    verisum_pagecache::hash_in_page_cache();
+    let file = tempfile::NamedTempFile::new_in("/dev/shm").unwrap();
+    std::fs::write(file.path(), content).unwrap();
+    file
+}
+
+/// Bytes without a block of zeros, but for one part.
+fn content(length: usize, zeros: std::ops::Range<usize>) -> Vec<u8> {
+    let at =
+        |at: usize| if zeros.contains(&at) { 0 } else { (at.wrapping_mul(2_654_435_761) >> 11) as u8 | 1 };
+    (0..length).map(at).collect()
+}
+
+#[test]
+fn files_in_the_page_cache() {
+    let content = content((40 << 20) + 512, 19 << 20..(22 << 20) + 77);
+    let file = file_in_memory(&content);
+    let image = RawImage::open(file.path(), &OpenOptions::default()).unwrap();
+    for (block_size, threads) in [(65_536, 1), (4096, 2), (100_000, 3), (65_536, 7)] {
+        let params = params("blake3", block_size, threads);
+        let expected = block_hash(params.digest(), block_size as usize, &content);
+        let progress = ImageProgress::default();
+        assert_eq!(hash_image(&image, &params, &progress).unwrap(), expected);
+        assert_eq!(progress.bytes(), content.len() as u64);
+    }
+}
+
+#[test]
+fn files_that_are_cut_off_while_they_are_hashed_in_the_page_cache() {
+    let content = content(48 << 20, 0..0);
+    let params = params("crc32c", 65_536, 2);
+    let expected = block_hash(params.digest(), 65_536, &content);
+    for round in 0..24 {
+        let file = file_in_memory(&content);
+        let image = RawImage::open(file.path(), &OpenOptions::default()).unwrap();
+        let progress = ImageProgress::default();
+        let found = std::thread::scope(|scope| {
+            let found = scope.spawn(|| hash_image(&image, &params, &progress));
+            while progress.bytes() < round << 20 && !found.is_finished() {
+                std::hint::spin_loop();
+            }
+            file.as_file().set_len(1 << 20).unwrap();
+            found.join().unwrap()
+        });
+        match found {
+            Ok(digest) => assert_eq!(digest, expected, "all of it was hashed before"),
+            Err(error) => assert!(matches!(error, BlockHashError::Image(_)), "{error}"),
+        }
+    }
 }

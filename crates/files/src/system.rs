@@ -3,7 +3,6 @@
 
 use std::fs;
 use std::fs::File;
-use std::ops::Range;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use crate::{Stat, Timestamp};
@@ -42,11 +41,6 @@ pub fn settle(file: &File, stat: &Stat) -> bool {
         let _ = rustix::fs::fdatasync(file);
     }
     has_waited || !is_settled
-}
-
-/// How many pages of a part of a file are in memory; none where that is not told.
-pub(crate) fn cached_pages(file: &File, part: &Range<u64>) -> Option<u64> {
-    calls::cached_pages(file, part)
 }
 
 /// The generation of a file's inode: another number each time that the inode is given to a new file. `None` where
@@ -116,7 +110,6 @@ pub fn is_rotating(device: u64) -> bool {
 #[cfg(target_os = "linux")]
 mod calls {
     use std::fs::File;
-    use std::ops::Range;
     use std::os::fd::AsRawFd;
 
     /// `struct fiemap` with room for one extent.
@@ -170,49 +163,12 @@ mod calls {
         (result == 0).then_some(found[0])
     }
 
-    /// `cachestat`, which has the same number on all processors that Rust knows.
-    const CACHESTAT: libc::c_long = 451;
-
-    /// `struct cachestat_range`.
-    #[repr(C)]
-    struct CacheRange {
-        offset: u64,
-        length: u64,
-    }
-
-    /// `struct cachestat`, in pages.
-    #[repr(C)]
-    #[derive(Default)]
-    struct CacheStat {
-        cached: u64,
-        dirty: u64,
-        in_writeback: u64,
-        evicted: u64,
-        recently_evicted: u64,
-    }
-
-    /// What is in memory of a part of a file; until its end if the length is 0. None where that is not told.
-    #[allow(unsafe_code)]
-    fn cache_of(file: &File, offset: u64, length: u64) -> Option<CacheStat> {
-        let range = CacheRange { offset, length };
-        let mut found = CacheStat::default();
-        // SAFETY: the descriptor is open, and the structures are those that the call reads and writes. Where
-        // there is no such call, it fails.
-        let result =
-            unsafe { libc::syscall(CACHESTAT, file.as_raw_fd(), &raw const range, &raw mut found, 0) };
-        (result == 0).then_some(found)
-    }
-
     /// Whether pages of a file are in memory, and all are as they are on the disk. Where none are, or some
     /// were dropped, that says little: they may be kept in another place, as those of an overlay are.
     pub(super) fn has_clean_pages(file: &File) -> bool {
-        cache_of(file, 0, 0).is_some_and(|found| {
+        verisum_pagecache::cache_stat(file, &(0..0)).is_ok_and(|found| {
             found.cached > 0 && (found.dirty, found.in_writeback, found.evicted) == (0, 0, 0)
         })
-    }
-
-    pub(super) fn cached_pages(file: &File, part: &Range<u64>) -> Option<u64> {
-        cache_of(file, part.start, part.end - part.start).map(|found| found.cached)
     }
 
     /// What tells of a lease that somebody wants back; without a handler it does nothing.
@@ -274,7 +230,6 @@ mod calls {
 #[cfg(not(target_os = "linux"))]
 mod calls {
     use std::fs::File;
-    use std::ops::Range;
 
     pub(super) fn first_extent(_: &File) -> Option<u64> {
         None
@@ -290,10 +245,6 @@ mod calls {
 
     pub(super) fn has_clean_pages(_: &File) -> bool {
         false
-    }
-
-    pub(super) fn cached_pages(_: &File, _: &Range<u64>) -> Option<u64> {
-        None
     }
 
     pub(super) fn is_open_by_no_writer(_: &File) -> bool {

@@ -16,7 +16,7 @@ use verisum_testkit::{Run, fault, paint};
 const DIGESTS: [&str; 8] =
     ["blake3", "crc32", "fsverity", "glacier", "dropbox", "s3-etag:1M", "s3-sha256:300000", "sha256"];
 
-/// Files may also be hashed in the page cache: from their fourth mebibyte on, if they are there.
+/// Files may also be hashed in the page cache, if they are there, once reading them was timed.
 fn plan(name: &str, threads: usize) -> Plan {
     hash_in_page_cache();
     Plan::new(vec![vec![Digest::find(name).unwrap()]], threads)

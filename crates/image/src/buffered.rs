@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::io::{self, IoSliceMut};
 use std::os::unix::fs::FileExt;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use rustix::io::{Errno, ReadWriteFlags};
@@ -18,13 +19,13 @@ const SMALLEST_DROPPED: usize = 64 << 10;
 /// A descriptor that reads through the page cache.
 #[derive(Debug)]
 pub(crate) struct Buffered {
-    pub(crate) file: File,
+    pub(crate) file: Arc<File>,
     /// Whether to ask the kernel to keep nothing that was not there before; cleared when it cannot.
     drop_behind: AtomicBool,
 }
 
 impl Buffered {
-    pub(crate) fn new(file: File, drop_behind: bool) -> Self {
+    pub(crate) fn new(file: Arc<File>, drop_behind: bool) -> Self {
         Buffered { file, drop_behind: AtomicBool::new(drop_behind) }
     }
 

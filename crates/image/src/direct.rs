@@ -60,11 +60,9 @@ impl Direct {
         if self.silent.load(Ordering::Relaxed) {
             return false;
         }
-        match cached_pages(&self.file, offset, length as u64) {
-            Ok(pages) => {
-                let page = rustix::param::page_size() as u64;
-                pages >= (offset + length as u64).div_ceil(page) - offset / page
-            }
+        let part = offset..offset + length as u64;
+        match verisum_pagecache::cache_stat(&self.file, &part) {
+            Ok(found) => found.has_all(&part),
             Err(_) => {
                 self.silent.store(true, Ordering::Relaxed);
                 false
@@ -129,23 +127,4 @@ fn alignment(file: &File) -> Option<(usize, usize)> {
         }
         _ => Some((UNKNOWN_ALIGNMENT, UNKNOWN_ALIGNMENT)),
     }
-}
-
-/// How many pages of a range the page cache holds, by `cachestat`, since Linux 6.5. Does not bring in any.
-///
-/// # Errors
-/// Older systems do not know the call; newer ones refuse it for files of others that are not writable.
-#[allow(unsafe_code)]
-fn cached_pages(file: &File, offset: u64, length: u64) -> std::io::Result<u64> {
-    // The C library of most systems has no name for it yet; the number is the same on all processors that
-    // Rust supports, but for MIPS, where it stands for nothing and the call fails.
-    const CACHESTAT: libc::c_long = 451;
-    let range = [offset, length];
-    // Cached, dirty, under writeback, evicted, recently evicted.
-    let mut counts = [0_u64; 5];
-    // SAFETY: the call reads a `struct cachestat_range`, which is two 64-bit words, and writes a `struct
-    // cachestat`, which is five; both pointers are valid for that, and the descriptor is open.
-    let result =
-        unsafe { libc::syscall(CACHESTAT, file.as_raw_fd(), range.as_ptr(), counts.as_mut_ptr(), 0_u32) };
-    if result == 0 { Ok(counts[0]) } else { Err(std::io::Error::last_os_error()) }
 }

@@ -9,8 +9,10 @@ use std::io;
 use std::ops::Range;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use rustix::fs::SeekFrom;
+use verisum_pagecache::{CachedBytes, WINDOW_BYTES, Windows};
 
 use crate::buffered::Buffered;
 use crate::by_name::{self, FileKind};
@@ -41,6 +43,8 @@ pub struct RawImage {
     padding: u64,
     /// Nothing for a block device and for what gives ranges: it is all data.
     extents: Option<ExtentFinder>,
+    /// Not of a block device: another host may write to one that is shared, and this page cache would not know.
+    windows: Option<Mutex<Windows>>,
     /// When the bytes were last changed before the image was opened.
     modified: (i64, i64),
     /// Whether less is stored than the length says.
@@ -87,6 +91,8 @@ impl RawImage {
             true => None,
             false => Direct::open(&file, path).filter(|direct| direct.suits_start(start)),
         };
+        let file = Arc::new(file);
+        let windows = || Mutex::new(Windows::new(file.clone(), start + exact_length));
         Ok(RawImage {
             direct,
             path: path.to_path_buf(),
@@ -94,6 +100,7 @@ impl RawImage {
             exact_length,
             padding,
             extents: metadata.is_file().then(ExtentFinder::default),
+            windows: metadata.is_file().then(windows),
             modified: modified(&metadata),
             sparse: metadata.is_file() && metadata.blocks() * SECTOR < metadata.size(),
             device: metadata.dev(),
@@ -118,6 +125,7 @@ impl RawImage {
             exact_length,
             padding,
             extents: None,
+            windows: None,
             modified: (0, 0),
             sparse: false,
             device,
@@ -258,6 +266,13 @@ impl Image for RawImage {
         let (stored, padding) = buf.split_at_mut(stored);
         padding.fill(0);
         self.read_stored(stored, offset)
+    }
+
+    fn in_page_cache(&self, range: Range<u64>) -> Option<CachedBytes> {
+        let suits = range.end <= self.exact_length && range.end - range.start <= WINDOW_BYTES;
+        let windows = self.windows.as_ref().filter(|_| suits)?;
+        let mut windows = windows.lock().unwrap_or_else(PoisonError::into_inner);
+        Some(windows.next(self.start + range.start..self.start + range.end))
     }
 
     fn alignment(&self) -> usize {

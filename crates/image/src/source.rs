@@ -3,6 +3,8 @@
 use std::ffi::OsString;
 use std::ops::Range;
 
+use verisum_pagecache::CachedBytes;
+
 use crate::ImageError;
 
 /// What a part of an image is known to hold before it is read.
@@ -186,6 +188,13 @@ pub trait Image: Send + Sync {
     /// Fast where `offset`, the length and the address of `buf` are multiples of [`Image::alignment`];
     /// correct everywhere.
     fn read_at(&self, buf: &mut [u8], offset: u64) -> Result<(), ImageError>;
+
+    /// The same bytes of a file that may be in the page cache, to be looked at there without a copy. `None` where that
+    /// cannot be. Asked for in order, mostly.
+    fn in_page_cache(&self, range: Range<u64>) -> Option<CachedBytes> {
+        let _ = range;
+        None
+    }
 
     /// The alignment in bytes, a power of two, at which reads are fastest.
     fn alignment(&self) -> usize {

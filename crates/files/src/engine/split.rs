@@ -6,19 +6,17 @@
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::num::NonZero;
-use std::ops::Range;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use rustix::fs::Advice;
 use verisum_digest::{JoinedParts, PartHasher, PartHashes, Parts};
+use verisum_pagecache::{CachedBytes, WINDOW_BYTES, WayTimes, Windows, may_map};
 
 use super::large::PAGE;
 use super::pool::PoolState;
 use super::stream::{OpenedStream, StreamFailure, read_at};
 use super::work::{ARENA, Engine, LARGE_ARENA, Lengths, STAGGER, Worker};
-use crate::mapped::{MappedWindow, may_map};
 use crate::{Progress, Stat, lock};
 
 /// The most that is read of a part at once: what was read is still in the second-level cache when it is hashed.
@@ -29,9 +27,6 @@ const AHEAD: u64 = 1 << 20;
 
 /// A read that takes longer, in nanoseconds a byte, does not come from memory.
 const SLOW: f64 = 0.4;
-
-/// How much of a file is mapped at a time: less takes longer, as mappings come and go, and more is no faster.
-const WINDOW_BYTES: u64 = 16 << 20;
 
 /// How many parts a thread is given at most before those of another thread are joined.
 const WINDOW: u64 = 1 << 12;
@@ -53,9 +48,7 @@ pub(super) struct Split<T> {
     /// several at different places for none that reads in order.
     is_slow: bool,
     turn: Arc<Mutex<()>>,
-    /// What the next parts are hashed in, if they may be mapped, and the offset from which that is decided again.
-    window: Option<Arc<CachedPart>>,
-    window_end: u64,
+    windows: Windows,
     /// Why it is given up, and the offset of that.
     failure: Option<(u64, Given)>,
 }
@@ -80,26 +73,10 @@ pub(super) struct Stretch {
     end: u64,
     /// Whose turn it is to read, if the file is slow.
     turn: Option<Arc<Mutex<()>>>,
-    /// What it is in, if that may be mapped.
-    window: Option<Arc<CachedPart>>,
-    /// The window before, which no later part needs. It is dropped outside the lock, because unmapping takes time.
-    last_window: Option<Arc<CachedPart>>,
+    /// Where its only part may be in the page cache, if it is to be hashed there.
+    cached: Option<CachedBytes>,
     /// How much was read, and how long that took.
     read: (u64, Duration),
-}
-
-/// The least time to hash a mebibyte in memory with a set of digests, in nanoseconds, for both ways. Which is faster
-/// differs: some processors copy faster than they map.
-#[derive(Debug)]
-pub(super) struct WayTimes {
-    read: AtomicU64,
-    mapped: AtomicU64,
-}
-
-/// A part of a file that is mapped, if it can be, once the first thread looks at it.
-struct CachedPart {
-    part: Range<u64>,
-    window: OnceLock<Option<MappedWindow>>,
 }
 
 /// What came of the parts of a stretch.
@@ -108,25 +85,6 @@ enum HashedPart {
     Failed(u64, Given),
     /// The work ends.
     Nothing,
-}
-
-impl WayTimes {
-    pub(super) fn new() -> WayTimes {
-        WayTimes { read: AtomicU64::new(u64::MAX), mapped: AtomicU64::new(u64::MAX) }
-    }
-
-    /// Whether to map a part of a file: if reading was timed, and mapping was not yet, or is faster by a tenth. The time to
-    /// map and to unmap is not measured.
-    fn prefer_mapping(&self) -> bool {
-        let [read, mapped] = [&self.read, &self.mapped].map(|time| time.load(Ordering::Relaxed));
-        read < u64::MAX && (mapped == u64::MAX || mapped < read / 10 * 9)
-    }
-
-    /// Call it for whole parts only: the end of a file says little.
-    fn add(way: &AtomicU64, bytes: u64, time: Duration) {
-        let time = (time.as_nanos() << 20) / u128::from(bytes.max(1));
-        way.fetch_min(u64::try_from(time).unwrap_or(u64::MAX), Ordering::Relaxed);
-    }
 }
 
 impl<T> PoolState<T> {
@@ -141,7 +99,7 @@ impl<T> PoolState<T> {
         progress.now_at(|| split.opened.job.job.entry.path());
         let share = (split.count - split.given).div_ceil(threads as u64);
         let count = share.min(split.parts.lanes() as u64);
-        let last_window = split.look_ahead(times);
+        let cached = split.in_page_cache(&times[split.opened.job.job.set]);
         let stretch = Stretch {
             job: split.opened.job.number,
             set: split.opened.job.job.set,
@@ -151,8 +109,7 @@ impl<T> PoolState<T> {
             count: count as usize,
             end: split.opened.before.size,
             turn: split.is_slow.then(|| split.turn.clone()),
-            window: split.window.clone(),
-            last_window,
+            cached,
             read: Default::default(),
         };
         split.given += count;
@@ -185,18 +142,12 @@ impl<T> PoolState<T> {
 }
 
 impl<T> Split<T> {
-    /// Decides how the next parts are read, if that is due. Gives back the window before, if there was one.
-    fn look_ahead(&mut self, times: &[WayTimes]) -> Option<Arc<CachedPart>> {
+    /// Where the next part may be in the page cache, if it is to be hashed there.
+    fn in_page_cache(&mut self, times: &WayTimes) -> Option<CachedBytes> {
         let (start, length) = (self.given * self.parts.length(), self.parts.length());
-        if start < self.window_end || length > WINDOW_BYTES {
-            return None;
-        }
-        self.window_end = start + WINDOW_BYTES.next_multiple_of(length);
-        let is_fast = !self.is_slow && times[self.opened.job.job.set].prefer_mapping();
-        let part = start..self.window_end.min(self.opened.before.size);
-        let window = (is_fast && may_map() && self.parts.lanes() == 1)
-            .then(|| Arc::new(CachedPart { part, window: OnceLock::new() }));
-        std::mem::replace(&mut self.window, window)
+        let suits = self.parts.lanes() == 1 && length <= WINDOW_BYTES && !self.is_slow;
+        (suits && may_map() && times.prefer_mapping())
+            .then(|| self.windows.next(start..(start + length).min(self.opened.before.size)))
     }
 
     fn has_more(&self) -> bool {
@@ -237,8 +188,10 @@ impl<T: Send> Engine<'_, T> {
             // Reads ahead; a file system that cannot does without.
             let _ = rustix::fs::fadvise(&opened.file, 0, None, Advice::Sequential);
         }
+        let windows = Windows::new(opened.file.clone(), size);
         let split = Split {
             opened,
+            windows,
             parts,
             count,
             given: 0,
@@ -248,9 +201,6 @@ impl<T: Send> Engine<'_, T> {
             working: 0,
             is_slow: true,
             turn: Arc::default(),
-            window: None,
-            // Reading is timed before that, unless parts are long.
-            window_end: WINDOW_BYTES / 4,
             failure: None,
         };
         self.pool.lock().splits.push(split);
@@ -259,16 +209,11 @@ impl<T: Send> Engine<'_, T> {
 
     /// Reads and hashes parts. A file that all is known of is finished.
     pub(super) fn hash_stretch(&self, mut stretch: Stretch, worker: &mut Worker) {
-        let mapped = stretch.window.take().and_then(|cached| {
-            let window = cached.window.get_or_init(|| MappedWindow::of(&stretch.file, cached.part.clone()));
-            self.hash_window(window.as_ref()?, &stretch)
-        });
-        let hashed = mapped.unwrap_or_else(|| self.hash_parts(&mut stretch, worker));
-        stretch.last_window = None;
+        let cached = stretch.cached.take().and_then(|cached| self.hash_in_page_cache(&cached, &stretch));
+        let hashed = cached.unwrap_or_else(|| self.hash_parts(&mut stretch, worker));
         let done = self.pool.lock().stretch_is_done(stretch, hashed);
         self.pool.wake();
-        let Some(Split { opened, join, failure, window, .. }) = done else { return };
-        drop(window);
+        let Some(Split { opened, join, failure, .. }) = done else { return };
         let size = opened.before.size;
         let failure = match failure {
             Some((_, given)) => Some(given),
@@ -294,20 +239,19 @@ impl<T: Send> Engine<'_, T> {
         }
     }
 
-    /// Hashes a part where it is in memory. None if it is not there any more: reading tells why.
-    fn hash_window(&self, window: &MappedWindow, stretch: &Stretch) -> Option<HashedPart> {
+    /// Hashes a part where it is in the page cache. None if it is not there any more: reading tells why.
+    fn hash_in_page_cache(&self, cached: &CachedBytes, stretch: &Stretch) -> Option<HashedPart> {
         let Stretch { parts, first, end, set, .. } = stretch;
         let start = first * parts.length();
-        let part = start..(start + parts.length()).min(*end);
-        let bytes = part.end - part.start;
+        let bytes = parts.length().min(*end - start);
         let started = Instant::now();
-        let hashed = window.look(part, |bytes| {
+        let hashed = cached.look(|bytes| {
             let mut part = parts.start(*first)?;
             parts.advance(&mut [(&mut part, bytes)])?;
             part.finish()
         })?;
         if bytes == parts.length() {
-            WayTimes::add(&self.times[*set].mapped, bytes, started.elapsed());
+            self.times[*set].add_mapped(bytes, started.elapsed());
         }
         self.plan.progress.add(0, bytes);
         Some(match hashed {
@@ -364,7 +308,7 @@ impl<T: Send> Engine<'_, T> {
         match running.into_iter().map(PartHasher::finish).collect() {
             Ok(hashes) => {
                 if is_alone && stretch.turn.is_none() && stretch.read.0 == parts.length() {
-                    WayTimes::add(&self.times[stretch.set].read, stretch.read.0, begun.elapsed());
+                    self.times[stretch.set].add_read(stretch.read.0, begun.elapsed());
                 }
                 HashedPart::Parts(hashes)
             }

@@ -9,6 +9,7 @@ use std::thread;
 
 use rustix::io::Errno;
 use verisum_digest::{Batch, Digest, Output};
+use verisum_pagecache::WayTimes;
 
 use super::budget::Budget;
 use super::links::{FirstRead, Links, NameTurn};
@@ -16,7 +17,7 @@ use super::pool::{Ended, PieceGroup, Pool};
 use super::share::Shares;
 use super::small::{LATELY, before};
 use super::source::{JobSource, NumberedJob, Pulled};
-use super::split::{Stretch, WayTimes};
+use super::split::Stretch;
 use super::stream::OpenedStream;
 use super::{Content, Hashed, Job, Plan};
 use crate::{FileError, Kind, Operation, Stat, system};
@@ -175,7 +176,7 @@ impl<'a, T: Send> Engine<'a, T> {
             pool: Pool::new(Shares::new(plan, &lanes, threads), threads, streams),
             links: plan.hard_links_once.then(Links::new),
             threads,
-            times: plan.sets.iter().map(|_| WayTimes::new()).collect(),
+            times: plan.sets.iter().map(|_| WayTimes::default()).collect(),
             most_taken: budget.files_at_once(threads),
             most_streams: budget.streams(streams.unwrap_or(side_by_side)),
             broken: AtomicBool::new(false),

@@ -128,7 +128,7 @@ static ROWS: &[OptionRow] = &[
     flag(GNU, "zero", b'z', "end each line with NUL, and escape nothing in names"),
     flag(&[ProgramFamily::B3sum], "no-names", 0, "print digests alone"),
     flag(&[ProgramFamily::B3sum], "raw", 0, "print the bytes of the digest alone, of one file"),
-    flag(&[ProgramFamily::B3sum], "no-mmap", 0, "accepted; files are not mapped here"),
+    flag(&[ProgramFamily::B3sum], "no-mmap", 0, "accepted; the digests are the same"),
     OptionRow {
         programs: &[ProgramFamily::B3sum],
         definition: Definition { long: "num-threads", short: None, takes_value: true },
