@@ -18,9 +18,9 @@ use crate::digest::Hasher;
 use crate::draft::{Keep, folder_of, keep_copy, name_of, require_no_writer};
 use crate::folder::ParityFolder;
 use crate::head::{BlockPart, Piece, SetHead};
-use crate::mend::Solved;
 use crate::names::hex;
 use crate::scan::{add, is_absent};
+use crate::solve::Solved;
 use crate::tree::{Tree, time};
 use crate::verdict::{FileVerdict, Mended};
 

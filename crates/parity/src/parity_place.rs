@@ -21,9 +21,9 @@ use crate::ParityError;
 use crate::digest::Hasher;
 use crate::folder::{ParityFolder, ParityLocation, SetFile};
 use crate::head::{BlockPart, PartDigest};
-use crate::mend::{Solved, lost_blocks_helped};
 use crate::newest::{Newest, number_of};
 use crate::scan::FindPart;
+use crate::solve::{Solved, lost_blocks_helped};
 use crate::tree::Tree;
 
 /// More pieces than these take too much memory, 400 MB; files of a few hundred bytes have one each.
