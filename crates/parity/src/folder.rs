@@ -24,7 +24,7 @@ use crate::in_place::Note;
 use crate::index::Index;
 use crate::names::{INDEX, NOTE, USUAL_PLACE, is_ours, note_name, number_of, set_name};
 use crate::place_folder::{PlaceFile, PlaceFolder};
-use crate::verdict::{Finding, ParityVerdict, lost_set};
+use crate::verdict::{Finding, ParityFileVerdict, lost_set};
 
 /// What all parity files begin with.
 const BEGINNING: &[u8] = b"verisum parity ";
@@ -242,8 +242,8 @@ impl ParityFolder {
     /// What there is to say of the index.
     pub(crate) fn index_finding(&self, index: &Index) -> Option<Finding> {
         let verdict = match index.is_lost {
-            true => ParityVerdict::IndexLost,
-            false => ParityVerdict::Damaged { blocks: 0, of: 0 },
+            true => ParityFileVerdict::IndexLost,
+            false => ParityFileVerdict::Damaged { blocks: 0, of: 0 },
         };
         index.is_scratched.then(|| Finding::parity(&self.path.join(INDEX[0]), verdict))
     }
@@ -565,7 +565,7 @@ impl SetFile {
     /// What there is to say of it if so many of its parity blocks are as recorded.
     pub(crate) fn finding(&self, good: usize) -> Option<Finding> {
         let of = self.head.parity_blocks;
-        let verdict = ParityVerdict::Damaged { blocks: of - good, of };
+        let verdict = ParityFileVerdict::Damaged { blocks: of - good, of };
         (good < of || self.is_scratched).then(|| Finding::parity(&self.path, verdict))
     }
 

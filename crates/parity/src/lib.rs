@@ -72,5 +72,5 @@ pub use par2::{repair_par2, verify_par2};
 pub use parity_place::{ParityFiles, ParityPlace};
 pub use repair::{ParityRepairOptions, ParityRepairSummary, repair};
 pub use update::{UpdateOptions, update};
-pub use verdict::{FileFinding, FileVerdict, Finding, ParityFinding, ParityVerdict};
+pub use verdict::{FileFinding, FileVerdict, Finding, ParityFileVerdict, ParityFinding};
 pub use verify::{ParityVerifyOptions, Verified, verify, verify_parity};

@@ -20,7 +20,7 @@ use crate::options::threads;
 use crate::scan::merge;
 use crate::solve::{Solved, lost_blocks, parity_again};
 use crate::tree::Tree;
-use crate::verdict::{FileVerdict, Finding, Mended, ParityVerdict};
+use crate::verdict::{FileVerdict, Finding, Mended, ParityFileVerdict};
 use crate::verify::{Files, SetState, look_at_all, within_reach};
 
 /// What is said of a file that a repair in place was killed at and that somebody wrote to before it went on.
@@ -212,17 +212,20 @@ impl RepairJob<'_> {
         if self.index.is_half_new {
             return Ok(());
         }
-        let verdict = if can { ParityVerdict::Repaired } else { ParityVerdict::NotRepaired };
+        let verdict = if can { ParityFileVerdict::Repaired } else { ParityFileVerdict::NotRepaired };
         self.count_parity(verdict);
-        let told =
-            if can && self.options.dry_run { ParityVerdict::Damaged { blocks: 0, of: 0 } } else { verdict };
+        let told = if can && self.options.dry_run {
+            ParityFileVerdict::Damaged { blocks: 0, of: 0 }
+        } else {
+            verdict
+        };
         report(Finding::parity(&path, told));
         Ok(())
     }
 
-    fn count_parity(&mut self, verdict: ParityVerdict) {
+    fn count_parity(&mut self, verdict: ParityFileVerdict) {
         match verdict {
-            ParityVerdict::Repaired => self.totals.parity_repaired += 1,
+            ParityFileVerdict::Repaired => self.totals.parity_repaired += 1,
             _ => self.totals.parity_damaged += 1,
         }
     }
@@ -434,11 +437,11 @@ impl RepairJob<'_> {
             match to_repair.finding {
                 None => {}
                 Some(Finding::Parity(parity)) if !to_repair.can_be_repaired => {
-                    self.count_parity(ParityVerdict::NotRepaired);
-                    report(Finding::parity(&parity.path, ParityVerdict::NotRepaired));
+                    self.count_parity(ParityFileVerdict::NotRepaired);
+                    report(Finding::parity(&parity.path, ParityFileVerdict::NotRepaired));
                 }
                 Some(finding) => {
-                    self.count_parity(ParityVerdict::Repaired);
+                    self.count_parity(ParityFileVerdict::Repaired);
                     report(finding);
                 }
             }
@@ -519,7 +522,8 @@ impl RepairJob<'_> {
                     Some(solved) => parity_again((self.tree, self.parity_folder), &set, solved)?,
                     None => false,
                 };
-                let verdict = if is_mended { ParityVerdict::Repaired } else { ParityVerdict::NotRepaired };
+                let verdict =
+                    if is_mended { ParityFileVerdict::Repaired } else { ParityFileVerdict::NotRepaired };
                 self.count_parity(verdict);
                 report(Finding::parity(set.path(), verdict));
             }

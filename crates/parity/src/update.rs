@@ -19,7 +19,7 @@ use crate::newest::FileRecord;
 use crate::options::{self, threads};
 use crate::scan::{merge, scan};
 use crate::tree::Tree;
-use crate::verdict::{FileVerdict, Finding, ParityVerdict, lost_set};
+use crate::verdict::{FileVerdict, Finding, ParityFileVerdict, lost_set};
 use crate::verify::{Files, look};
 
 /// How parity is renewed.
@@ -169,7 +169,7 @@ impl UpdateJob<'_> {
             };
             if set.is_scratched {
                 let of = set.head.parity_blocks;
-                report(Finding::parity(set.path(), ParityVerdict::Damaged { blocks: 0, of }));
+                report(Finding::parity(set.path(), ParityFileVerdict::Damaged { blocks: 0, of }));
             }
             self.sizes.push((*number, set.head.length()));
             known.extend(set.head.pieces.into_iter().map(|piece| Known {

@@ -118,13 +118,13 @@ pub struct ParityFinding {
     /// Its path.
     pub path: PathBuf,
     /// What is wrong with it.
-    pub verdict: ParityVerdict,
+    pub verdict: ParityFileVerdict,
 }
 
 /// What is true of a file of the parity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum ParityVerdict {
+pub enum ParityFileVerdict {
     /// Some of its blocks or one of its heads is damaged, and it still can be used.
     Damaged {
         /// How many parity blocks.
@@ -142,14 +142,14 @@ pub enum ParityVerdict {
     NotRepaired,
 }
 
-impl ParityVerdict {
+impl ParityFileVerdict {
     /// The word used in reports.
     pub const fn name(self) -> &'static str {
         match self {
-            ParityVerdict::Damaged { .. } => "damaged",
-            ParityVerdict::Lost | ParityVerdict::IndexLost => "lost",
-            ParityVerdict::Repaired => "repaired",
-            ParityVerdict::NotRepaired => "not-repaired",
+            ParityFileVerdict::Damaged { .. } => "damaged",
+            ParityFileVerdict::Lost | ParityFileVerdict::IndexLost => "lost",
+            ParityFileVerdict::Repaired => "repaired",
+            ParityFileVerdict::NotRepaired => "not-repaired",
         }
     }
 }
@@ -171,7 +171,7 @@ impl Finding {
         Finding::File(FileFinding { path: OsStr::from_bytes(path).into(), verdict })
     }
 
-    pub(crate) fn parity(path: &Path, verdict: ParityVerdict) -> Finding {
+    pub(crate) fn parity(path: &Path, verdict: ParityFileVerdict) -> Finding {
         Finding::Parity(ParityFinding { path: path.to_path_buf(), verdict })
     }
 }
@@ -179,9 +179,9 @@ impl Finding {
 /// The finding that a set cannot be used; fails if that is not known.
 pub(crate) fn lost_set(error: ParityError) -> Result<Finding, ParityError> {
     match error {
-        ParityError::Damaged { path, .. } => Ok(Finding::parity(&path, ParityVerdict::Lost)),
+        ParityError::Damaged { path, .. } => Ok(Finding::parity(&path, ParityFileVerdict::Lost)),
         ParityError::Io { path, source, .. } if source.kind() == std::io::ErrorKind::NotFound => {
-            Ok(Finding::parity(&path, ParityVerdict::Lost))
+            Ok(Finding::parity(&path, ParityFileVerdict::Lost))
         }
         error => Err(error),
     }

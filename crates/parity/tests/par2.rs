@@ -13,7 +13,7 @@ use std::process::Command;
 use common::{Content, Tree, bytes, flip, quietly};
 use verisum_digest::Digest;
 use verisum_parity::{
-    FileVerdict, Finding, ParityError, ParityRepairOptions, ParityRepairSummary, ParityVerdict,
+    FileVerdict, Finding, ParityError, ParityFileVerdict, ParityRepairOptions, ParityRepairSummary,
     ParityVerifyOptions, Verified, repair_par2, verify_par2,
 };
 use verisum_testkit::require_tool;
@@ -189,7 +189,7 @@ fn damaged_par2_files_are_said_and_the_rest_of_them_is_used() {
     assert_eq!((done.repaired, done.parity_damaged), (1, 1));
     assert!(
         findings.iter().any(|finding| matches!(finding, Finding::Parity(parity)
-        if parity.verdict == ParityVerdict::Damaged { blocks: 2, of: 19 })),
+        if parity.verdict == ParityFileVerdict::Damaged { blocks: 2, of: 19 })),
         "{findings:?}"
     );
     assert_whole(&tree);

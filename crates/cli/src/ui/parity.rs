@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 
 use verisum::mend::repair::Source;
-use verisum::parity::{ParityError, ParityFiles, ParityVerdict, USUAL_PLACE};
+use verisum::parity::{ParityError, ParityFileVerdict, ParityFiles, USUAL_PLACE};
 use verisum::parity_sources::top_of;
 
 use crate::ui::failure::Failure;
@@ -68,12 +68,12 @@ impl Beside {
 }
 
 /// What is wrong with a damaged file of parity.
-pub(crate) fn damage(verdict: ParityVerdict) -> String {
+pub(crate) fn damage(verdict: ParityFileVerdict) -> String {
     match verdict {
-        ParityVerdict::Damaged { blocks: 0, .. } => "one of two copies of what it says".to_string(),
-        ParityVerdict::Damaged { blocks, of } => format!("{blocks} of {of} parity blocks"),
-        ParityVerdict::Lost => "its files have no parity until update".to_string(),
-        ParityVerdict::IndexLost => "both copies are damaged; all sets that are there count".to_string(),
+        ParityFileVerdict::Damaged { blocks: 0, .. } => "one of two copies of what it says".to_string(),
+        ParityFileVerdict::Damaged { blocks, of } => format!("{blocks} of {of} parity blocks"),
+        ParityFileVerdict::Lost => "its files have no parity until update".to_string(),
+        ParityFileVerdict::IndexLost => "both copies are damaged; all sets that are there count".to_string(),
         other => other.name().to_string(),
     }
 }

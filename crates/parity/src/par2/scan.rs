@@ -9,7 +9,7 @@ use super::judge::{Run, judge};
 use super::set::{Member, Set};
 use crate::scan::is_absent;
 use crate::tree::Tree;
-use crate::verdict::{FileVerdict, Finding, ParityVerdict};
+use crate::verdict::{FileVerdict, Finding, ParityFileVerdict};
 use crate::{ParityError, parallel};
 
 /// What was found of a file.
@@ -154,7 +154,7 @@ impl Scan {
             if volume.damaged > 0 || good < all {
                 // Where bytes are in no packet, so many blocks may have been there.
                 let gone = (volume.damaged / set.block) as usize;
-                let verdict = ParityVerdict::Damaged { blocks: all - good + gone, of: all + gone };
+                let verdict = ParityFileVerdict::Damaged { blocks: all - good + gone, of: all + gone };
                 findings.push(Finding::parity(&volume.path, verdict));
             }
         }

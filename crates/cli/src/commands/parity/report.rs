@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 use serde_json::{Value, json};
-use verisum::parity::{FileVerdict, Finding, Made, ParityRepairSummary, ParityVerdict, Verified};
+use verisum::parity::{FileVerdict, Finding, Made, ParityFileVerdict, ParityRepairSummary, Verified};
 
 use super::ParityTreeArgs;
 use crate::ui::exit::Exit;
@@ -79,7 +79,7 @@ impl<'a> ParityReporter<'a> {
         let will_be_good = match &finding {
             Finding::File(file) => self.foretells.0 && file.verdict.can_be_repaired(),
             Finding::Parity(parity) => {
-                self.foretells.1 && matches!(parity.verdict, ParityVerdict::Damaged { .. })
+                self.foretells.1 && matches!(parity.verdict, ParityFileVerdict::Damaged { .. })
             }
             _ => false,
         };
@@ -195,21 +195,23 @@ fn of_file(name: Name, path: &std::path::Path, verdict: FileVerdict) -> (Exit, T
     )
 }
 
-fn of_parity(path: &std::path::Path, verdict: ParityVerdict, is_par2: bool) -> (Exit, ToldFinding) {
+fn of_parity(path: &std::path::Path, verdict: ParityFileVerdict, is_par2: bool) -> (Exit, ToldFinding) {
     let name = Name::new(path);
     let (exit, rest) = match verdict {
-        ParityVerdict::Damaged { blocks, of } if is_par2 => {
+        ParityFileVerdict::Damaged { blocks, of } if is_par2 => {
             let what = match blocks {
                 0 => "bytes in it are no part of PAR2".to_string(),
                 blocks => format!("{blocks} of {of} recovery blocks"),
             };
             (Exit::Mismatch, format!(" ({what}; `repair` leaves PAR2 files as they are)"))
         }
-        ParityVerdict::Damaged { .. } | ParityVerdict::Lost | ParityVerdict::IndexLost => {
+        ParityFileVerdict::Damaged { .. } | ParityFileVerdict::Lost | ParityFileVerdict::IndexLost => {
             (Exit::Mismatch, format!(" ({})", damage(verdict)))
         }
-        ParityVerdict::Repaired => (Exit::Clean, String::new()),
-        ParityVerdict::NotRepaired => (Exit::Mismatch, " (run update, once its files are well)".to_string()),
+        ParityFileVerdict::Repaired => (Exit::Clean, String::new()),
+        ParityFileVerdict::NotRepaired => {
+            (Exit::Mismatch, " (run update, once its files are well)".to_string())
+        }
         _ => (Exit::Unchecked, String::new()),
     };
     let outcome = verdict.name();

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 use verisum::catalog::scrub::{ScrubOptions, ScrubSummary};
 use verisum::catalog::store::Catalog;
-use verisum::parity::{Finding, ParityVerdict, verify_parity};
+use verisum::parity::{Finding, ParityFileVerdict, verify_parity};
 
 use crate::ui::catalog::with_name;
 use crate::ui::fact_line::FactLine;
@@ -18,7 +18,7 @@ use crate::ui::shell;
 /// A damaged file of parity.
 pub(super) struct DamagedParity {
     path: PathBuf,
-    verdict: ParityVerdict,
+    verdict: ParityFileVerdict,
     /// The command that mends it.
     mend: String,
 }
@@ -97,10 +97,10 @@ fn rounds(catalog: &Catalog, options: &ScrubOptions, summary: &ScrubSummary) -> 
     })
 }
 
-fn mend_command(top: &Path, place: Option<&Path>, verdict: ParityVerdict) -> String {
+fn mend_command(top: &Path, place: Option<&Path>, verdict: ParityFileVerdict) -> String {
     let word = |path: &Path| shell::word(path.as_os_str().as_encoded_bytes());
     let verb = match verdict {
-        ParityVerdict::Lost | ParityVerdict::IndexLost => "update",
+        ParityFileVerdict::Lost | ParityFileVerdict::IndexLost => "update",
         _ => "repair",
     };
     let to = place.map_or(String::new(), |place| format!("--to {} ", word(place)));
