@@ -23,13 +23,13 @@ use verisum::remote::{Address, HostList, HostListError, kept};
 
 use crate::arguments::{Callback, FsPath, Rate, Several};
 use crate::errors::{Failure, Kind};
+use crate::file_row::recorded_at;
 use crate::files::{excludes, limits};
 use crate::hash::find;
 use crate::hosts::{Hosts, ObjectReading, Reach};
 use crate::image::listed_sum;
 use crate::iterator::{Done, Running, Steps, python_iterator};
 use crate::place::{self, Named, refuse};
-use crate::row::recorded_at;
 
 /// The keys of summaries: those of `verisum check --json`, and lists that cannot be read.
 const COUNTED: [&str; 12] = [

@@ -25,11 +25,11 @@ use verisum::remote::{Address, Host};
 
 use crate::arguments::{Callback, FsPath, Several};
 use crate::errors::{Failure, Kind};
+use crate::file_row::nanoseconds;
 use crate::hash::find;
 use crate::hosts::{Hosts, Reach};
 use crate::iterator::{Done, Running, Steps, python_iterator};
 use crate::place::{self, Named};
-use crate::row::nanoseconds;
 
 /// The words of summaries, for each status.
 const COUNTED: [(FileStatus, &str); 6] = [

@@ -22,13 +22,13 @@ use crate::arguments::{Rate, Several, is_one};
 use crate::arrow::{Table, Whole, python_table};
 use crate::background::{Broken, Feed};
 use crate::errors::{self, Failure, Kind};
+use crate::file_row::{FileRow, Row};
+use crate::file_row_columns::RowColumns;
 use crate::hash::find;
 use crate::hosts::{Hosts, ObjectReading, Reach};
 use crate::interrupt::TICK;
 use crate::log::{Event, results};
 use crate::place::{self, AT_ONCE, Named, is_bucket, refuse};
-use crate::row::{FileRow, Row};
-use crate::row_columns::RowColumns;
 use crate::stores::{Batches, is_store};
 
 /// Files that are being hashed on threads of their own.

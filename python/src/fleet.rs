@@ -17,11 +17,11 @@ use verisum::remote::Address;
 
 use crate::arguments::FsPath;
 use crate::errors::Failure;
+use crate::file_row::{contradiction, nanoseconds};
 use crate::hash::find;
 use crate::hosts::{Hosts, Reach};
 use crate::interrupt::interruptible;
 use crate::place;
-use crate::row::{contradiction, nanoseconds};
 
 const SECOND: i64 = 1_000_000_000;
 

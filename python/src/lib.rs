@@ -26,6 +26,8 @@ mod copy;
 #[allow(unsafe_code)]
 mod digests;
 mod errors;
+mod file_row;
+mod file_row_columns;
 mod files;
 mod fleet;
 mod hash;
@@ -45,8 +47,6 @@ mod place;
 mod record_columns;
 mod records;
 mod repair;
-mod row;
-mod row_columns;
 mod scrub;
 mod stores;
 mod tags;
@@ -81,6 +81,8 @@ mod _native {
     #[pymodule_export]
     use crate::digests::Digests;
     #[pymodule_export]
+    use crate::file_row::FileRow;
+    #[pymodule_export]
     use crate::files::{HashFiles, hash_files};
     #[pymodule_export]
     use crate::fleet::{PlaceRead, hash_place, list_place, place_address};
@@ -108,8 +110,6 @@ mod _native {
     use crate::records::{CatalogRecord, Problem, Problems, Records};
     #[pymodule_export]
     use crate::repair::{Repair, RepairSummary, RepairedFile, repair};
-    #[pymodule_export]
-    use crate::row::FileRow;
     #[pymodule_export]
     use crate::scrub::{FileState, Finding, Forecast, Scrub, ScrubSummary, scrub};
     #[pymodule_export]

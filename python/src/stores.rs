@@ -16,9 +16,9 @@ use verisum::files::place::ContentEvidence;
 
 use crate::at_exit;
 use crate::errors::{Failure, Kind};
+use crate::file_row::{Hashed, Row};
 use crate::log::Event;
 use crate::many::hash_on;
-use crate::row::{Hashed, Row};
 use crate::scrub::cores;
 
 /// Whether an object is a store, a file of one, or a file object.

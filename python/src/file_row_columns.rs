@@ -13,7 +13,7 @@ use verisum::digest::Digest;
 
 use crate::arrow::Columns;
 use crate::errors::Failure;
-use crate::row::{Row, nanoseconds};
+use crate::file_row::{Row, nanoseconds};
 
 /// The columns of every row, and one for each digest.
 pub(crate) struct RowColumns {
