@@ -17,7 +17,7 @@ use super::{Catalog, CatalogError, CatalogRecord, Moment, Result, Root, State};
 const IN_TROUBLE: &str = "FROM file INDEXED BY file_in_trouble WHERE state <> 0";
 
 /// Files that no run could read and that have no record, of the root `?1`.
-pub(super) const UNREAD: &str = "FROM unread WHERE root = ?1 AND NOT EXISTS (SELECT 1 FROM file
+pub(super) const FROM_UNREAD: &str = "FROM unread WHERE root = ?1 AND NOT EXISTS (SELECT 1 FROM file
     WHERE file.directory = unread.directory AND file.name = unread.name)";
 
 /// How many good copies of troubled files are looked for: more are nothing that somebody reads.
@@ -356,7 +356,7 @@ fn troubled_rows(recorded: &str, unread: &str) -> String {
             WHERE root = ?1 AND state <> 0 AND ({recorded})
             UNION ALL
             SELECT root, directory, name, coalesce(size, 0), coalesce(mtime, 0), 0, coalesce(inode, 0), 0, x'00',
-                since, since, 0, state, 1 {UNREAD} AND {unread})",
+                since, since, 0, state, 1 {FROM_UNREAD} AND {unread})",
         columns()
     )
 }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use rusqlite::{Row, params};
 
-use super::listing::UNREAD;
+use super::listing::FROM_UNREAD;
 use super::record::{MISSING, unsigned};
 use super::{Catalog, Moment, Result, State};
 use verisum_files::Stat;
@@ -234,7 +234,7 @@ impl Catalog {
 
     /// How many files of a root are in each trouble, also those that no run could read and that have no record.
     pub fn troubles(&self, root: i64) -> Result<Vec<(State, u64)>> {
-        self.count_troubles(root, &format!("{RECORDED_TROUBLES} UNION ALL SELECT state {UNREAD}"))
+        self.count_troubles(root, &format!("{RECORDED_TROUBLES} UNION ALL SELECT state {FROM_UNREAD}"))
     }
 
     /// The same of those that have a record.

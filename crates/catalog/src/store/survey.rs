@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use rusqlite::types::ValueRef;
 
-use super::listing::UNREAD;
+use super::listing::FROM_UNREAD;
 use super::record::{DAMAGED, MISSING};
 use super::{Catalog, Moment, RecordName, Result, State, guard};
 
@@ -79,7 +79,7 @@ impl Catalog {
             let SurveyCounts { mut survey, mut states, .. } = trees.remove(&root.id).unwrap_or_default();
             let wanted = State::troubles().filter(|state| state.wants_content());
             survey.wanted = wanted.map(|state| states[state.code() as usize]).sum();
-            for (state, count) in self.count_troubles(root.id, &format!("SELECT state {UNREAD}"))? {
+            for (state, count) in self.count_troubles(root.id, &format!("SELECT state {FROM_UNREAD}"))? {
                 states[state.code() as usize] += count;
             }
             let troubles = State::troubles().map(|state| (state, states[state.code() as usize]));
