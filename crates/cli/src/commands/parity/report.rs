@@ -10,7 +10,7 @@ use crate::ui::failure::{Failure, tree_message};
 use crate::ui::hosts::Costs;
 use crate::ui::names::{self, Name};
 use crate::ui::parity::damage;
-use crate::ui::repair_from_copies::not_kept;
+use crate::ui::repair_report::not_kept;
 use crate::ui::sizes::human;
 use crate::ui::values::counted;
 use crate::ui::{self, Output, PROGRAM};

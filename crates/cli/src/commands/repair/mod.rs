@@ -20,8 +20,10 @@ use crate::ui::failure::Failure;
 use crate::ui::hosts::{self, HOSTS, HostArgs};
 use crate::ui::progress::ProgressArgs;
 use crate::ui::repair_commands::RepairCommands;
-use crate::ui::repair_from_copies::{RepairReport, finish_in_place, look_up, repair_wherever, sources};
 use crate::ui::repair_recorder::RepairRecorder;
+use crate::ui::repair_report::RepairReport;
+use crate::ui::repair_run::{finish_in_place, repair_wherever};
+use crate::ui::repair_sources::{look_up, sources};
 use crate::ui::signals::Ending;
 use crate::ui::{list_records, parity};
 

@@ -1,178 +1,20 @@
-//! Repairs files from other copies, for the commands: finds the copies, and prints the results.
+//! The report of a repair, from copies or parity: a line for each file, and the totals, as text or JSON.
 
-use std::ffi::{OsStr, OsString};
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
-use verisum::catalog::store::{Catalog, State, Trouble};
-use verisum::files::place::{LocalPlace, join};
-use verisum::files::{Stop, VerdictClass};
-use verisum::mend::repair::{self, Finished, RepairOutcome, RepairSummary, Repaired, Source, SourceCatalog};
-use verisum::remote::{Address, Host};
+use verisum::catalog::store::{State, Trouble};
+use verisum::files::VerdictClass;
+use verisum::mend::repair::{RepairOutcome, RepairSummary, Repaired};
 
-use crate::ui::catalog::{absolute, open_shared, with_name};
+use crate::ui::catalog::with_name;
 use crate::ui::exit::Exit;
 use crate::ui::fact_line::FactLine;
 use crate::ui::failure::Failure;
-use crate::ui::hosts::{self, HostArgs};
 use crate::ui::names::{self, Name};
-use crate::ui::repair_commands::RepairCommands;
 use crate::ui::sizes::human;
 use crate::ui::values::counted;
-use crate::ui::{self, Output, PROGRAM, digests, progress};
-
-/// The copies that were named; without any, all trees of the catalogue that knows the path. The tree itself may have copies under other
-/// names, and comes last.
-pub(crate) fn sources(
-    from: &[OsString],
-    hosts: &HostArgs,
-    known: Option<(&Catalog, &Path)>,
-) -> Result<Vec<Source<'static>>, Failure> {
-    let remote = from.iter().filter(|text| hosts::is_remote(text)).count();
-    let reached = hosts.hosts(remote)?;
-    let mut sources: Vec<Source> = Vec::new();
-    let names = names_in_copies(known)?;
-    for text in from {
-        let (address, mut place) = hosts::tree(text, &reached)?;
-        let is_local = matches!(address.host, Host::Local);
-        let shown = match is_local {
-            true => absolute(Path::new(OsStr::from_bytes(&address.path)))?,
-            false => OsString::from_vec(address.address()).into(),
-        };
-        let root = if is_local { shown.as_os_str().as_bytes().to_vec() } else { address.path };
-        let mut is_there = |name: &&PathBuf| match is_local {
-            true => shown.join(name).is_file(),
-            false => place.state(&join(&root, name.as_os_str().as_bytes())).is_ok(),
-        };
-        let (shown, root) = match names.iter().find(|name| is_there(name)) {
-            Some(name) => (shown.join(name), join(&root, name.as_os_str().as_bytes())),
-            None => (shown, root),
-        };
-        sources.push(Source { root, ..Source::new(&shown, place) });
-    }
-    let Some((catalog, path)) = known else { return Ok(sources) };
-    let own = catalog.root_of(path)?.map(|root| root.path);
-    let known = match sources.is_empty() {
-        true => catalog
-            .roots()?
-            .into_iter()
-            .map(|root| root.path)
-            .filter(|root| Some(root) != own.as_ref())
-            .collect(),
-        false => Vec::new(),
-    };
-    for tree in known.into_iter().chain(own) {
-        let place: Box<dyn verisum::files::place::Place> =
-            match Address::from_recorded(tree.as_os_str().as_bytes()) {
-                Some(address) => {
-                    let place = hosts::place(&reached, &address.host)?;
-                    let root = address.path;
-                    sources.push(Source { root, is_counterpart: false, ..Source::new(&tree, place) });
-                    continue;
-                }
-                None => Box::new(LocalPlace::default()),
-            };
-        sources.push(Source { is_counterpart: false, ..Source::new(&tree, place) });
-    }
-    Ok(sources)
-}
-
-/// Repairs the files of a path, in whichever place its tree is.
-pub(crate) fn repair_wherever(
-    catalog: &Catalog,
-    path: &Path,
-    (sources, hosts): (&mut [Source], &HostArgs),
-    options: &repair::RepairOptions,
-    telling: &mut RepairReport,
-) -> Result<RepairSummary, Failure> {
-    let report = &mut |file: &Repaired| telling.file(file);
-    let root = catalog.root_of(path)?;
-    // How many are below a directory nobody knows before.
-    if let Some(root) = root.as_ref().filter(|root| root.path == path) {
-        let troubles = catalog.recorded_troubles(root.id)?;
-        let wanted = troubles.iter().filter(|(state, _)| !options.except_missing || *state != State::MISSING);
-        progress::expect_files(wanted.map(|(_, count)| count).sum());
-    }
-    let address = root.and_then(|root| Address::from_recorded(root.path.as_os_str().as_bytes()));
-    let Some(address) = address else {
-        return Ok(repair::repair(catalog, path, sources, options, report)?);
-    };
-    let is_distant = |source: &&Source| source.is_counterpart && !source.place.is_here();
-    let reached = hosts.hosts(1 + sources.iter().filter(is_distant).count())?;
-    let mut place = hosts::place(&reached, &address.host)?;
-    Ok(repair::repair_there(catalog, path, (&mut *place, &address.path), sources, options, report)?)
-}
-
-/// Finishes a repair in place that was interrupted, before anything looks at the file. Where it cannot be finished now
-/// returns the file, which nothing is to look at meanwhile, and why.
-pub(crate) fn finish_in_place(
-    catalog: &Catalog,
-    commands: &RepairCommands,
-    stop: &Stop,
-) -> Result<Option<(PathBuf, String)>, Failure> {
-    let say =
-        |path: &Path, what: &str| ui::say(PROGRAM, &format!("{}: {what}", names::quoted(path.as_os_str())));
-    match repair::finish_in_place(catalog, stop)? {
-        Some(Finished::Repaired { path, bytes }) => {
-            say(&path, &format!("finished an interrupted repair of {}", human(bytes)));
-        }
-        Some(Finished::Left { path, why }) => {
-            say(&path, &format!("an interrupted repair was given up: {why}"));
-        }
-        Some(Finished::Waits { path, journal, why, is_in_use }) => {
-            let command = commands.repair(&path);
-            let given_up = names::quoted(journal.as_os_str());
-            let what =
-                if is_in_use { "finishes it then" } else { "finishes it, or puts a new file in its place" };
-            say(&path, &format!("{why} (`{command}` {what}; to give it up, remove {given_up})"));
-            return Ok(Some((path, why)));
-        }
-        _ => {}
-    }
-    Ok(None)
-}
-
-/// Gives copies the catalogue that knows them, in which a renamed one is found: the one that was named, or else one of
-/// the others that are there.
-pub(crate) fn look_up(
-    sources: &mut [Source],
-    named: Option<&Path>,
-    others: &[PathBuf],
-) -> Result<(), Failure> {
-    let mut knows_any = named.is_none();
-    for source in sources.iter_mut().filter(|source| source.is_counterpart && !source.is_parity) {
-        if let Some(path) = named {
-            source.catalog = SourceCatalog::of(open_shared(path)?, source)?;
-            knows_any |= source.catalog.is_some();
-        }
-        for path in others {
-            if source.catalog.is_some() {
-                break;
-            }
-            // It is not what was asked for: a usual one that cannot be used is passed over.
-            match open_shared(path).and_then(|catalog| Ok(SourceCatalog::of(catalog, source)?)) {
-                Ok(found) => source.catalog = found,
-                Err(failure) => ui::say(PROGRAM, &format!("{}: repairing without it", failure.message())),
-            }
-        }
-    }
-    match named {
-        Some(path) if !knows_any => {
-            let error = std::io::Error::other("it knows none of the copies");
-            Err(Failure::file(path.to_path_buf(), "look for copies", error))
-        }
-        _ => Ok(()),
-    }
-}
-
-/// Where a single file that is to be repaired may be in a copy of its tree: by its path in the tree, or by its name.
-fn names_in_copies(known: Option<(&Catalog, &Path)>) -> Result<Vec<PathBuf>, Failure> {
-    let Some((catalog, path)) = known.filter(|(_, path)| !path.is_dir()) else { return Ok(Vec::new()) };
-    let Some(root) = catalog.root_of(path)?.filter(|root| root.path != path) else { return Ok(Vec::new()) };
-    let below = path.strip_prefix(&root.path).ok();
-    Ok(below.into_iter().chain(path.file_name().map(Path::new)).map(Path::to_path_buf).collect())
-}
+use crate::ui::{Output, digests, progress};
 
 /// Prints what became of each file, and keeps the worst of it.
 pub(crate) struct RepairReport<'o> {
