@@ -5,8 +5,10 @@
 
 /// The state of one file beside its record.
 ///
-/// It is exhaustive on purpose: the numbers in catalogues, exit codes, repairs and colours each have a table of all
-/// verdicts, and the compiler names every table that a new verdict needs a row in. A caller's table is no other.
+/// It is exhaustive on purpose. Four matches name all verdicts, so the compiler asks each for a new one:
+/// [`Verdict::name`], [`Verdict::class`] and [`Verdict::fate`], and the numbers that catalogues store. Exit codes and
+/// most colours follow from the class. The compiler finds neither [`Verdict::ALL`] nor code that looks for certain
+/// verdicts, such as what may be repaired.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Verdict {
     /// The content is the recorded one, and its time too.
