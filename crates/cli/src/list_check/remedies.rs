@@ -1,13 +1,16 @@
 //! The bad files that `verisum check` found: their good copies, and the commands that repair them.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::collections::hash_map::RandomState;
 use std::ffi::OsStr;
 use std::hash::BuildHasher;
 use std::io::ErrorKind;
+use std::ops::Range;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 
+use verisum::digest::Output;
 use verisum::files::store::manifest::Listed;
 
 use super::record;
@@ -27,18 +30,18 @@ pub(super) const MISSING: &str = "missing";
 pub(super) const UNREADABLE: &str = "unreadable";
 
 /// What a line says of a content, and so the same in each line of it.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 struct Content {
     /// The digest, or what makes it a block hash.
-    made: String,
-    value: Vec<u8>,
+    made: Cow<'static, str>,
+    value: Output,
 }
 
 impl Content {
     fn of(listed: &Listed) -> Option<Content> {
         let claim = listed.claims.first()?;
-        let made = record::tag(listed).unwrap_or_else(|| claim.algorithm.to_string());
-        Some(Content { made, value: claim.digest.as_bytes().to_vec() })
+        let made = record::tag(listed).map_or_else(|| claim.algorithm.clone(), Cow::Owned);
+        Some(Content { made, value: claim.digest })
     }
 }
 
@@ -48,6 +51,15 @@ struct Claimed {
     content: Option<Content>,
     /// The number of the list.
     list: usize,
+}
+
+/// A good file: hardly any is asked for, so its whole path is made then.
+struct GoodFile {
+    content: Content,
+    /// The number of its list.
+    list: usize,
+    /// Where its name there is among the names.
+    name: Range<usize>,
 }
 
 /// The bad files of lists, and which good ones have their content by the same lists. A file that several lists name is
@@ -61,8 +73,10 @@ pub(super) struct BadFiles {
     hashes: RandomState,
     /// The number of the list at hand.
     list: usize,
-    /// Each with the number of its list.
-    good: HashMap<Content, (usize, PathBuf)>,
+    good: Vec<GoodFile>,
+    /// Their names, one after the other: as many small pieces between those that come and go, they would make every
+    /// allocation slower.
+    names: Vec<u8>,
 }
 
 impl BadFiles {
@@ -107,12 +121,14 @@ impl BadFiles {
         self.beyond.entry(hash).or_insert(list);
     }
 
-    /// Takes note of a good one.
-    pub(super) fn good(&mut self, path: &dyn Fn() -> PathBuf, listed: &Listed) {
+    /// Takes note of a good one. Nothing is looked up for it: that would be done for every file.
+    pub(super) fn good(&mut self, listed: &Listed) {
         if self.good.len() < MOST
             && let Some(content) = Content::of(listed)
         {
-            self.good.entry(content).or_insert_with(|| (self.list, path()));
+            let start = self.names.len();
+            self.names.extend_from_slice(&listed.name);
+            self.good.push(GoodFile { content, list: self.list, name: start..self.names.len() });
         }
     }
 
@@ -132,20 +148,29 @@ impl BadFiles {
         self.files.is_empty()
     }
 
-    /// The first bad ones with what is known of their copies, and how many there are beyond them.
-    pub(super) fn bad_files(self, catalog: Option<&Path>) -> (Vec<BadFile>, u64) {
-        let BadFiles { files, beyond, good, .. } = self;
+    /// The first bad ones with what is known of their copies, and how many there are beyond them. `path_of` makes whole
+    /// paths of the names in a list.
+    pub(super) fn bad_files(
+        self,
+        catalog: Option<&Path>,
+        path_of: impl Fn(usize, &[u8]) -> PathBuf,
+    ) -> (Vec<BadFile>, u64) {
+        let BadFiles { files, beyond, good, names, .. } = self;
         let counts: Vec<usize> = files.iter().map(Vec::len).collect();
         let with_copy = |Claimed { bad_file, content, list }: Claimed| {
-            let found = content.and_then(|content| good.get(&content).cloned());
+            let found = content.and_then(|content| good.iter().find(|file| file.content == content));
             let mend = match (bad_file.mend, &found) {
                 // The repair finds what its list has under another name.
-                (BadFileRepair::Directory { command, .. }, Some((of, _))) if *of == list => {
+                (BadFileRepair::Directory { command, .. }, Some(file)) if file.list == list => {
                     BadFileRepair::File(command)
                 }
                 (mend, _) => mend,
             };
-            BadFile { copy: found.map(|(_, copy)| copy), mend, ..bad_file }
+            BadFile {
+                copy: found.map(|file| path_of(file.list, &names[file.name.clone()])),
+                mend,
+                ..bad_file
+            }
         };
         let mut claims: Vec<BadFile> = files.into_iter().flatten().map(with_copy).collect();
         find_copies(catalog, &mut claims);

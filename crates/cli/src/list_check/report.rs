@@ -218,7 +218,12 @@ impl<'a, 'o> CheckReport<'a, 'o> {
                 let looks = matches!(outcome, CheckOutcome::Mismatch(_)) && self.may_be_of_other_values();
                 match looks.then(|| (self.instead)(manifest, &listed)).flatten() {
                     Some(what) => self.refuse(manifest, number, &what)?,
-                    None => self.file(manifest, number, &listed, &outcome)?,
+                    None => {
+                        self.file(manifest, number, &listed, &outcome)?;
+                        if self.may_repair_others(manifest, &listed, &outcome) {
+                            self.bad.good(&listed);
+                        }
+                    }
                 }
             }
             Event::Bad { manifest, number, bad } => self.bad(manifest, number, &bad)?,
@@ -267,8 +272,8 @@ impl<'a, 'o> CheckReport<'a, 'o> {
             self.count_failed(self.total.failed)?;
         }
         if self.is_own() && !self.options.status && !self.bad.is_empty() {
-            let (bad_files, beyond) =
-                std::mem::take(&mut self.bad).bad_files(self.options.catalog.as_deref());
+            let (bad, catalog) = (std::mem::take(&mut self.bad), self.options.catalog.as_deref());
+            let (bad_files, beyond) = bad.bad_files(catalog, |list, name| self.whole_path(list, name));
             let json = self.options.json;
             self.output.with(|output| bad_file::tell(&bad_files, beyond, None, json, output))?;
         }
@@ -457,25 +462,51 @@ impl<'a, 'o> CheckReport<'a, 'o> {
         }))
     }
 
-    /// Keeps a bad file for the end, where its repair is named, and a good one that may repair another.
+    /// Whether a good file may be the copy that repairs a bad one.
+    fn may_repair_others(&self, manifest: usize, listed: &Listed, outcome: &CheckOutcome) -> bool {
+        let is_told = self.is_own() && !self.options.status;
+        is_told && matches!(outcome, CheckOutcome::Match) && !self.is_stdin(manifest, listed)
+    }
+
+    fn is_stdin(&self, manifest: usize, listed: &Listed) -> bool {
+        listed.name == b"-" && self.base(manifest) == Path::new("") && self.place.is_none()
+    }
+
+    /// Keeps a bad file for the end, where its repair is named.
     fn remember(&mut self, manifest: usize, listed: &Listed, outcome: &CheckOutcome, status: &'static str) {
-        let base = self.bases.get(manifest).and_then(Option::as_deref).unwrap_or(Path::new(""));
-        if listed.name == b"-" && base == Path::new("") && self.place.is_none() {
-            // Nothing repairs standard input.
+        let outcome = match status {
+            UNREADABLE if is_of_storage(outcome) => Verdict::IoError.name(),
+            "failed" | UNREADABLE | MISSING => status,
+            _ => return,
+        };
+        // Nothing repairs standard input.
+        if self.is_stdin(manifest, listed) {
             return;
         }
+        let path = self.whole_path(manifest, &listed.name);
         // No list repairs what is not on this machine.
         let list = self.names.get(manifest).filter(|_| self.place.is_none());
-        let list = list.map(|list| (Path::new(list), base));
+        let base = self.base(manifest).to_path_buf();
+        self.bad.add(list.map(|list| (Path::new(list), &*base)), path, listed, outcome);
+    }
+
+    /// Where the names of a list begin.
+    fn base(&self, manifest: usize) -> &Path {
+        self.bases.get(manifest).and_then(Option::as_deref).unwrap_or(Path::new(""))
+    }
+
+    /// The whole path of a file that a list names, or its address.
+    fn whole_path(&self, manifest: usize, name: &[u8]) -> PathBuf {
         let address = self.place.as_ref().map(|place| place.address);
-        let path = || whole_path(address, base, &listed.name);
-        match status {
-            UNREADABLE if is_of_storage(outcome) => {
-                self.bad.add(list, path(), listed, Verdict::IoError.name());
-            }
-            "failed" | UNREADABLE | MISSING => self.bad.add(list, path(), listed, status),
-            "ok" if !self.options.status => self.bad.good(&path, listed),
-            _ => (),
+        let path: PathBuf = match address.map(|address| (&address.host, address.join(name))) {
+            None => self.base(manifest).join(OsStr::from_bytes(name)),
+            // A key with `//` is one of its own.
+            Some((Host::Bucket(url), path)) => OsString::from_vec([url.as_bytes(), &path].concat()).into(),
+            Some((host, path)) => OsString::from_vec(Address::new(host.clone(), &path).address()).into(),
+        };
+        match is_address(&path) {
+            true => path,
+            false => std::path::absolute(&path).unwrap_or(path),
         }
     }
 
@@ -550,19 +581,5 @@ impl<'a, 'o> CheckReport<'a, 'o> {
     pub(super) fn worse(&mut self, exit: Exit) {
         self.worst = self.worst.max(exit);
         self.output.worse(exit);
-    }
-}
-
-/// The whole path of a file, or its address.
-fn whole_path(place: Option<&Address>, base: &Path, name: &[u8]) -> PathBuf {
-    let path: PathBuf = match place.map(|address| (&address.host, address.join(name))) {
-        None => base.join(OsStr::from_bytes(name)),
-        // A key with `//` is one of its own.
-        Some((Host::Bucket(url), path)) => OsString::from_vec([url.as_bytes(), &path].concat()).into(),
-        Some((host, path)) => OsString::from_vec(Address::new(host.clone(), &path).address()).into(),
-    };
-    match is_address(&path) {
-        true => path,
-        false => std::path::absolute(&path).unwrap_or(path),
     }
 }

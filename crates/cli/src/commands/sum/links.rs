@@ -25,7 +25,7 @@ pub(crate) struct LinksArgs {
 /// Makes a symbolic link for each name. What is there already is not touched.
 pub(crate) fn run(arguments: &LinksArgs, output: &mut Output) -> Result<Exit, Failure> {
     let program = std::env::current_exe().map_err(|error| Failure::File {
-        name: PROGRAM.into(),
+        name: "/proc/self/exe".into(),
         operation: "find",
         error,
     })?;

@@ -186,7 +186,7 @@ fn refuse_others(path: &Path, new: &str) -> Result<(), Failure> {
 
 /// The command that is scheduled. All that depends on who runs it is spelled out.
 fn command(arguments: &ScheduleArgs, config: &Config) -> Result<Vec<OsString>, Failure> {
-    let program = env::current_exe().map_err(failed(Path::new("verisum"), "find"))?;
+    let program = env::current_exe().map_err(failed(Path::new("/proc/self/exe"), "find"))?;
     // It may have been replaced or removed since it was started.
     fs::metadata(&program).map_err(failed(&program, "find"))?;
     let mut command: Vec<OsString> = vec![program.into(), "scrub".into(), "--catalog".into()];
