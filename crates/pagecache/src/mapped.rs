@@ -46,8 +46,9 @@ pub(crate) struct MappedWindow {
 }
 
 /// Lets the files of all runs be hashed where they are in the page cache, if that is measured to be faster than to read
-/// them. It is for whole programs: this registers a handler of SIGBUS, for the process and for good. Signals that are not
-/// of such a file do what they did before.
+/// them. It is for whole programs, and to be called first: this registers a handler of SIGBUS, for the process and for
+/// good, and lets the thread that calls, and those that it starts, get it. Signals that are not of such a file do what they
+/// did before.
 #[allow(unsafe_code)]
 pub fn hash_in_page_cache() {
     HANDLER.get_or_init(|| {
@@ -59,7 +60,13 @@ pub fn hash_in_page_cache() {
             let mut action: libc::sigaction = std::mem::zeroed();
             action.sa_sigaction = handler as usize;
             action.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK;
-            if libc::sigaction(libc::SIGBUS, &raw const action, &raw mut before) != 0 {
+            // Whoever started the program may have blocked it: then the system would end the program, and not ask.
+            let mut mask: libc::sigset_t = std::mem::zeroed();
+            if libc::sigaction(libc::SIGBUS, &raw const action, &raw mut before) != 0
+                || libc::sigemptyset(&raw mut mask) != 0
+                || libc::sigaddset(&raw mut mask, libc::SIGBUS) != 0
+                || libc::pthread_sigmask(libc::SIG_UNBLOCK, &raw const mask, ptr::null_mut()) != 0
+            {
                 IS_OVER.store(true, Ordering::SeqCst);
             }
             before

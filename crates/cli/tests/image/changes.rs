@@ -109,6 +109,23 @@ fn signals_end_the_programs_at_once_and_without_a_value() {
     }
 }
 
+/// Else the system would end it where a mapped file is cut off.
+#[test]
+fn a_blocked_sigbus_is_blocked_no_more() {
+    let arguments = ["--block-signal=BUS", VERISUM, "image", "sum"];
+    let mut child = start(Command::new("env").args(arguments).stdin(Stdio::piped()));
+    let blocked = |status: &str| {
+        let mask = status.lines().find_map(|line| line.strip_prefix("SigBlk:")).unwrap();
+        u64::from_str_radix(mask.trim(), 16).unwrap() >> (Signal::BUS.as_raw() - 1) & 1 == 1
+    };
+    wait_until("it gets SIGBUS", || {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap();
+        status.starts_with("Name:\tverisum") && !blocked(&status)
+    });
+    drop(child.stdin.take());
+    child.wait().unwrap();
+}
+
 #[test]
 fn what_was_finished_before_a_signal_was_printed() {
     let folder = tempfile::tempdir().unwrap();
