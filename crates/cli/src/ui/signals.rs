@@ -4,6 +4,7 @@
 use std::fs;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
 
 pub(crate) use signal_hook::consts::{SIGHUP, SIGTERM};
 use signal_hook::consts::{SIGINT, SIGQUIT, SIGUSR1, SIGXFSZ};
@@ -58,16 +59,22 @@ pub(crate) fn ending_signals() -> Vec<i32> {
     signals
 }
 
-/// Lets the first SIGINT or SIGTERM ask for the end, and a second one end the program at once; one that the program was
+/// How long a signal is taken for the same as the one before: `timeout` sends one to the program, and one to its group.
+const SAME: Duration = Duration::from_millis(500);
+
+/// Lets the first SIGINT or SIGTERM ask for the end, and a later one end the program at once; one that the program was
 /// started to ignore stays without effect.
 pub(crate) fn ask_once() -> Result<Arc<AtomicBool>, Failure> {
     let asked = Arc::new(AtomicBool::new(false));
-    for signal in ending_signals().into_iter().filter(|signal| [SIGINT, SIGTERM].contains(signal)) {
-        // In this order: the first finds it unset, and sets it.
-        flag::register_conditional_default(signal, asked.clone())
-            .and_then(|_| flag::register(signal, asked.clone()))
-            .map_err(Failure::of_signals)?;
-    }
+    let signals: Vec<i32> =
+        ending_signals().into_iter().filter(|signal| [SIGINT, SIGTERM].contains(signal)).collect();
+    let (ask, mut first) = (asked.clone(), None);
+    watch(&signals, move |signal| {
+        ask.store(true, Ordering::SeqCst);
+        if first.get_or_insert_with(Instant::now).elapsed() > SAME {
+            obey(signal);
+        }
+    })?;
     Ok(asked)
 }
 

@@ -366,6 +366,7 @@ fn links_touch_nothing_that_is_there() {
     let bin = folder.path().join("new/bin");
     assert_eq!(verisum([OsStr::new("links"), bin.as_os_str()]).clean().lines().count(), 15);
     assert!(fs::symlink_metadata(bin.join("sum")).unwrap().is_symlink());
+    assert_eq!(verisum([OsStr::new("links"), bin.as_os_str()]).clean(), "", "they are there");
     let below = folder.path().join("md5sum/bin");
     verisum([OsStr::new("links"), below.as_os_str()])
         .failed(3, &format!("verisum: {}: make directory: Not a directory", below.display()));

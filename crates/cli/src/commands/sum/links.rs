@@ -2,10 +2,12 @@
 
 use std::fs::File;
 use std::io;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueHint};
-use rustix::fs::{OFlags, symlinkat};
+use rustix::fs::{OFlags, readlinkat, symlinkat};
+use rustix::io::Errno;
 use verisum::files::{FileError, Reached, trusted_path};
 
 use super::NAMES;
@@ -22,7 +24,7 @@ pub(crate) struct LinksArgs {
     pub(crate) directory: PathBuf,
 }
 
-/// Makes a symbolic link for each name. What is there already is not touched.
+/// Makes a symbolic link for each name. What is there already is not touched, and is no failure if it is that link.
 pub(crate) fn run(arguments: &LinksArgs, output: &mut Output) -> Result<Exit, Failure> {
     let program = std::env::current_exe().map_err(|error| Failure::File {
         name: "/proc/self/exe".into(),
@@ -36,6 +38,7 @@ pub(crate) fn run(arguments: &LinksArgs, output: &mut Output) -> Result<Exit, Fa
         let name = directory.join(personality.name);
         match symlinkat(&program, &folder, personality.name) {
             Ok(()) => output.line(&ui::names::quoted(name.as_os_str()))?,
+            Err(Errno::EXIST) if is_link_to(&folder, personality.name, &program) => {}
             Err(error) => {
                 let failure = Failure::file(name, "link", error.into());
                 ui::say(PROGRAM, &failure.message());
@@ -44,6 +47,10 @@ pub(crate) fn run(arguments: &LinksArgs, output: &mut Output) -> Result<Exit, Fa
         }
     }
     Ok(worst)
+}
+
+fn is_link_to(folder: &File, name: &str, program: &Path) -> bool {
+    readlinkat(folder, name, Vec::new()).is_ok_and(|found| found.as_bytes() == program.as_os_str().as_bytes())
 }
 
 /// Opens the directory, which is made where it is missing. Nobody else leads root to another one by a link.
