@@ -46,6 +46,7 @@ pub fn with_records_of<T>(
                             below,
                             digest,
                             value,
+                            size: None,
                             is_unwritten: false,
                             list: None,
                             copies: None,

@@ -29,37 +29,67 @@ pub(super) const MISSING: &str = "missing";
 /// What is said of a file that cannot be read.
 pub(super) const UNREADABLE: &str = "unreadable";
 
-/// What a line says of a content, and so the same in each line of it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// A digest, or what makes it a block hash, and its value.
+type Value = (Cow<'static, str>, Output);
+
+/// What a line says of a content.
+#[derive(Clone, Debug)]
 struct Content {
-    /// The digest, or what makes it a block hash.
-    made: Cow<'static, str>,
-    value: Output,
+    values: Vec<Value>,
+    size: Option<u64>,
 }
 
 impl Content {
-    fn of(listed: &Listed) -> Option<Content> {
-        let claim = listed.claims.first()?;
-        let made = record::tag(listed).map_or_else(|| claim.algorithm.clone(), Cow::Owned);
-        Some(Content { made, value: claim.digest })
+    fn of(listed: &Listed) -> Content {
+        Content { values: values(listed).collect(), size: listed.size }
     }
+
+    /// Whether another line may be of the same: all that both say is the same, and that is a digest at least.
+    fn may_be(&self, others: &[Value], size: Option<u64>) -> bool {
+        let mut same = others.iter().filter_map(|(made, value)| {
+            let (_, own) = self.values.iter().find(|(own, _)| own == made)?;
+            Some(own == value)
+        });
+        same.next() == Some(true)
+            && same.all(|is_same| is_same)
+            && self.size.zip(size).is_none_or(|(one, other)| one == other)
+    }
+}
+
+fn values(listed: &Listed) -> impl Iterator<Item = Value> {
+    let tag = record::tag(listed).map(Cow::Owned);
+    listed
+        .claims
+        .iter()
+        .map(move |claim| (tag.clone().unwrap_or_else(|| claim.algorithm.clone()), claim.digest))
 }
 
 /// What a list says of a bad file.
 struct Claimed {
     bad_file: BadFile,
-    content: Option<Content>,
+    content: Content,
     /// The number of the list.
     list: usize,
 }
 
 /// A good file: hardly any is asked for, so its whole path is made then.
 struct GoodFile {
-    content: Content,
+    size: Option<u64>,
     /// The number of its list.
     list: usize,
-    /// Where its name there is among the names.
+    /// Where what the list says of it is among the values, and its name among the names.
+    values: Range<usize>,
     name: Range<usize>,
+}
+
+/// A list that may repair files of this machine.
+#[derive(Clone, Copy)]
+pub(super) struct ListAt<'a> {
+    pub(super) path: &'a Path,
+    /// Where its names begin.
+    pub(super) base: &'a Path,
+    /// The digest that its bare numbers are said to be of.
+    pub(super) algorithm: Option<&'a str>,
 }
 
 /// The bad files of lists, and which good ones have their content by the same lists. A file that several lists name is
@@ -74,16 +104,17 @@ pub(super) struct BadFiles {
     /// The number of the list at hand.
     list: usize,
     good: Vec<GoodFile>,
-    /// Their names, one after the other: as many small pieces between those that come and go, they would make every
-    /// allocation slower.
+    /// Their values and their names, one after the other: as many small pieces between those that come and go, they would
+    /// make every allocation slower.
+    values: Vec<Value>,
     names: Vec<u8>,
 }
 
 impl BadFiles {
-    /// Takes note of a bad one at a path, and of the list that may repair it, with the directory where its names begin.
+    /// Takes note of a bad one at a path, and of the list that may repair it.
     pub(super) fn add(
         &mut self,
-        list: Option<(&Path, &Path)>,
+        list: Option<ListAt>,
         path: PathBuf,
         listed: &Listed,
         outcome: &'static str,
@@ -123,12 +154,16 @@ impl BadFiles {
 
     /// Takes note of a good one. Nothing is looked up for it: that would be done for every file.
     pub(super) fn good(&mut self, listed: &Listed) {
-        if self.good.len() < MOST
-            && let Some(content) = Content::of(listed)
-        {
-            let start = self.names.len();
+        if self.good.len() < MOST {
+            let (value, name) = (self.values.len(), self.names.len());
+            self.values.extend(values(listed));
             self.names.extend_from_slice(&listed.name);
-            self.good.push(GoodFile { content, list: self.list, name: start..self.names.len() });
+            self.good.push(GoodFile {
+                size: listed.size,
+                list: self.list,
+                values: value..self.values.len(),
+                name: name..self.names.len(),
+            });
         }
     }
 
@@ -155,10 +190,11 @@ impl BadFiles {
         catalog: Option<&Path>,
         path_of: impl Fn(usize, &[u8]) -> PathBuf,
     ) -> (Vec<BadFile>, u64) {
-        let BadFiles { files, beyond, good, names, .. } = self;
+        let BadFiles { files, beyond, good, values, names, .. } = self;
         let counts: Vec<usize> = files.iter().map(Vec::len).collect();
         let with_copy = |Claimed { bad_file, content, list }: Claimed| {
-            let found = content.and_then(|content| good.iter().find(|file| file.content == content));
+            let is_copy = |file: &&GoodFile| content.may_be(&values[file.values.clone()], file.size);
+            let found = good.iter().find(is_copy);
             let mend = match (bad_file.mend, &found) {
                 // The repair finds what its list has under another name.
                 (BadFileRepair::Directory { command, .. }, Some(file)) if file.list == list => {
@@ -198,13 +234,13 @@ fn absolute(path: &Path) -> PathBuf {
 }
 
 /// Of a file that a list names from a directory on.
-fn bad_file(list: Option<(&Path, &Path)>, path: PathBuf, listed: &Listed, outcome: &'static str) -> BadFile {
+fn bad_file(list: Option<ListAt>, path: PathBuf, listed: &Listed, outcome: &'static str) -> BadFile {
     let name = name(listed);
     let claim = listed.claims.first();
     let below: PathBuf = name.components().filter(|step| *step != Component::CurDir).collect();
     let is_below = below.components().all(|step| matches!(step, Component::Normal(_)));
-    let list = list.filter(|(list, _)| list.is_file());
-    let directory = list.map_or(Path::new(""), |(_, base)| base);
+    let list = list.filter(|list| list.path.is_file());
+    let directory = list.map_or(Path::new(""), |list| list.base);
     let directory = if directory.as_os_str().is_empty() { Path::new(".") } else { directory };
     let mend = match (list, claim) {
         (_, Some(claim)) if listed.block_hash.is_some() => {
@@ -212,8 +248,9 @@ fn bad_file(list: Option<(&Path, &Path)>, path: PathBuf, listed: &Listed, outcom
                 .map_or(BadFileRepair::Nothing, BadFileRepair::FromCopy)
         }
         (Some(_), Some(_)) if is_below && is_gone(directory) => BadFileRepair::Unmounted(absolute(directory)),
-        (Some((list, _)), Some(_)) if is_below => {
-            let command = repair_commands::repair_by_list(&absolute(list), &absolute(directory));
+        (Some(list), Some(_)) if is_below => {
+            let (path, directory) = (absolute(list.path), absolute(directory));
+            let command = repair_commands::repair_by_list(list.algorithm, &path, &directory);
             BadFileRepair::Directory { command, below }
         }
         _ => BadFileRepair::Nothing,

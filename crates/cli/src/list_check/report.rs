@@ -17,7 +17,7 @@ use verisum::remote::{Address, Host};
 
 use super::ListCheckOptions;
 use super::record::{self, CheckRecord};
-use super::remedies::{BadFiles, MISSING, UNREADABLE};
+use super::remedies::{BadFiles, ListAt, MISSING, UNREADABLE};
 use super::words::{is_of_storage, unlike, why};
 use crate::ui::Output;
 use crate::ui::PROGRAM;
@@ -484,10 +484,12 @@ impl<'a, 'o> CheckReport<'a, 'o> {
             return;
         }
         let path = self.whole_path(manifest, &listed.name);
-        // No list repairs what is not on this machine.
-        let list = self.names.get(manifest).filter(|_| self.place.is_none());
         let base = self.base(manifest).to_path_buf();
-        self.bad.add(list.map(|list| (Path::new(list), &*base)), path, listed, outcome);
+        // No list repairs what is not on this machine, and standard input cannot be read again.
+        let list = self.names.get(manifest).filter(|name| self.place.is_none() && *name != "-");
+        let algorithm = self.options.algorithm.as_deref();
+        let list = list.map(|path| ListAt { path: Path::new(path), base: &base, algorithm });
+        self.bad.add(list, path, listed, outcome);
     }
 
     /// Where the names of a list begin.

@@ -595,3 +595,39 @@ fn a_missing_file_that_fails_a_run_has_its_alarm() {
     place.run_remedy(&command_in(&scrub("").stderr));
     assert_eq!(scrub("").code, Some(0));
 }
+
+#[test]
+fn what_a_check_names_takes_the_list_as_the_check_did() {
+    let place = Place::new();
+    // Files so large are not hashed to find out what a number is of.
+    place.sh("cd 'my tree' && head -c 9M /dev/zero >a && cp a b && verisum sum -a blake3 a b >../L").clean();
+    change_and_restore_time(&place.path.join("my tree/a"), "bad");
+    let look = "verisum check -a blake3 -C 'my tree' L";
+    let command = command_in(&place.sh(look).stderr);
+    assert!(command.contains(" -a blake3 "), "{command}");
+    place.run_remedy(&command);
+    assert_eq!(place.sh(look).code, Some(0));
+    // What was read from standard input has no name.
+    change_and_restore_time(&place.path.join("my tree/a"), "bad");
+    let said = place.sh("cp L 'my tree/-' && cd 'my tree' && verisum check -a blake3 - <../L").stderr;
+    assert!(said.contains("/b") && !said.contains("--sums"), "{said}");
+}
+
+/// A CRC does not tell how many zeros come first or last where its register is zero.
+#[test]
+fn a_copy_has_all_that_the_list_says() {
+    let place = Place::new();
+    for digests in ["crc32", "crc32,sha256"] {
+        let files = r"cd 'my tree'; printf '\377\377\377\377' >b; printf '\0\0\0' | cat b - >a";
+        place.sh(&format!("{files}; verisum sum --json -a {digests} a b >../L")).clean();
+        assert!(fs::read_to_string(place.path.join("L")).unwrap().matches("ffffffff").count() == 2);
+        change_and_restore_time(&place.path.join("my tree/a"), "ba");
+        let said = place.sh("verisum check -C 'my tree' L");
+        assert_eq!(said.code, Some(1));
+        assert!(!said.stderr.contains("good copy"), "{}", said.stderr);
+        fs::copy(place.path.join("my tree/b"), place.path.join("mirror/a")).unwrap();
+        let repaired = place.sh("verisum repair --sums L --from mirror --keep-bad kept 'my tree'");
+        assert_eq!(repaired.code, Some(1), "{}{}", repaired.out(), repaired.stderr);
+        assert_eq!(fs::read(place.path.join("my tree/a")).unwrap(), b"ba");
+    }
+}
