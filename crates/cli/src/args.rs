@@ -84,7 +84,7 @@ pub(crate) enum Command {
             copies.\n\n\
             Run `verisum scrub` first: it finds the files that need a repair.\n\n\
             Looks for a copy of each file at the same path in every --from. If there is none, takes any file \
-            there that has the same content by the catalogue. Without --from, looks in all trees of the \
+            there whose recorded content is the same. Without --from, looks in all trees of the \
             catalogue. Writes the new file beside the old one, reads it back past the page cache, and swaps \
             the two only if it has the recorded digest. Owner, mode, times and attributes stay.\n\n\
             Does not touch a file that changed since it was found bad. Files that are suspicious or held need \

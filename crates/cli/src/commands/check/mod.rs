@@ -70,7 +70,7 @@ pub(crate) struct CheckArgs {
     pub(crate) threads: sizes::ThreadArgs,
 
     /// Lists of checksums, or directories of BagIt bags. If the names in the lists do not begin at the working directory,
-    /// add the tree where they do: DIR, HOST:DIR, ssh://HOST/DIR or s3://BUCKET/PREFIX
+    /// also give the directory where they do: DIR, HOST:DIR, ssh://HOST/DIR or s3://BUCKET/PREFIX
     #[arg(value_name = "LIST", value_hint = ValueHint::AnyPath)]
     pub(crate) lists: Vec<OsString>,
 

@@ -54,7 +54,7 @@ pub(crate) struct NotifyArgs {
 
     /// The command of verisum to run, with its options, as in `-- scrub --quiet DIR`; you may begin it with
     /// `verisum`. If it fails, a message is sent. Without a command, a message is sent now. It uses the catalogue
-    /// of --catalog, unless it has a --catalog of its own
+    /// of --catalog, unless the command gives --catalog too
     #[arg(value_name = "COMMAND", last = true)]
     command: Vec<OsString>,
 }
