@@ -46,7 +46,6 @@ pub fn with_records_of<T>(
                             below,
                             digest,
                             value,
-                            size: None,
                             is_unwritten: false,
                             list: None,
                             copies: None,

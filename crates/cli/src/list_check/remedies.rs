@@ -1,8 +1,8 @@
 //! The bad files that `verisum check` found: their good copies, and the commands that repair them.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
 use std::collections::hash_map::RandomState;
+use std::collections::{HashMap, HashSet};
 use std::ffi::OsStr;
 use std::hash::BuildHasher;
 use std::io::ErrorKind;
@@ -190,23 +190,25 @@ impl BadFiles {
         catalog: Option<&Path>,
         path_of: impl Fn(usize, &[u8]) -> PathBuf,
     ) -> (Vec<BadFile>, u64) {
-        let BadFiles { files, beyond, good, values, names, .. } = self;
+        let BadFiles { files, beyond, hashes, good, values, names, .. } = self;
         let counts: Vec<usize> = files.iter().map(Vec::len).collect();
+        let bad: HashSet<PathBuf> = files.iter().flatten().map(|one| one.bad_file.path.clone()).collect();
+        // What is good by one line may be bad by another.
+        let is_bad =
+            |path: &Path| bad.contains(path) || beyond.contains_key(&hashes.hash_one(path.as_os_str()));
         let with_copy = |Claimed { bad_file, content, list }: Claimed| {
-            let is_copy = |file: &&GoodFile| content.may_be(&values[file.values.clone()], file.size);
-            let found = good.iter().find(is_copy);
+            let as_listed =
+                good.iter().filter(|file| content.may_be(&values[file.values.clone()], file.size));
+            let at_paths = as_listed.map(|file| (file, path_of(file.list, &names[file.name.clone()])));
+            let found = at_paths.into_iter().find(|(_, path)| !is_bad(path));
             let mend = match (bad_file.mend, &found) {
                 // The repair finds what its list has under another name.
-                (BadFileRepair::Directory { command, .. }, Some(file)) if file.list == list => {
+                (BadFileRepair::Directory { command, .. }, Some((file, _))) if file.list == list => {
                     BadFileRepair::File(command)
                 }
                 (mend, _) => mend,
             };
-            BadFile {
-                copy: found.map(|file| path_of(file.list, &names[file.name.clone()])),
-                mend,
-                ..bad_file
-            }
+            BadFile { copy: found.map(|(_, path)| path), mend, ..bad_file }
         };
         let mut claims: Vec<BadFile> = files.into_iter().flatten().map(with_copy).collect();
         find_copies(catalog, &mut claims);

@@ -60,7 +60,7 @@ pub(crate) fn ending_signals() -> Vec<i32> {
 }
 
 /// How long a signal is taken for the same as the one before: `timeout` sends one to the program, and one to its group.
-const SAME: Duration = Duration::from_millis(500);
+const SAME: Duration = Duration::from_millis(100);
 
 /// Lets the first SIGINT or SIGTERM ask for the end, and a later one end the program at once; one that the program was
 /// started to ignore stays without effect.

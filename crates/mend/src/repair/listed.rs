@@ -32,8 +32,6 @@ pub struct ExpectedContent {
     pub digest: Digest,
     /// Its value.
     pub value: Output,
-    /// The length in bytes, if that is recorded too.
-    pub size: Option<u64>,
     /// Whether nobody wrote to the file since, as its times tell. Where that is not known, a file with other content may
     /// be what somebody wants it to be.
     pub is_unwritten: bool,
@@ -67,7 +65,6 @@ pub fn tagged(tree: &Path) -> impl Iterator<Item = ExpectedContent> {
             below,
             digest,
             value: record.digest,
-            size: None,
             // As `verify` judges it.
             is_unwritten: record.compare(&stat, &record.digest, SecondRead::Same).same_ctime != Some(false),
             list: None,
@@ -180,7 +177,7 @@ fn damaged_file(tree: &Path, path: PathBuf, recorded: ExpectedContent, may_be_me
         below: recorded.below,
         digest: recorded.digest,
         recorded: recorded.value,
-        size: recorded.size.unwrap_or(ANY_LENGTH),
+        size: ANY_LENGTH,
         modified: None,
         found: stat.iter().map(|stat| (stat.size, Stamp::from(stat.modified))).collect(),
         inode: None,
@@ -202,7 +199,7 @@ fn tell(
     report: &mut dyn FnMut(&Repaired),
 ) {
     let Done { outcome, now, before, ranges, taken, kept_unread, bad_copies } = done;
-    // That of nothing is known, whatever lists and tags tell.
+    // Lists and tags tell no lengths. That of nothing is known.
     let size = match is_of_nothing(&file.digest, &file.recorded) {
         true => Some(0),
         false => now.map(|now| now.size),
@@ -263,8 +260,7 @@ mod tests {
         let found = digest.hash(&content).unwrap();
         let list = Some(Path::new("SUMS").into());
         let below = "image".into();
-        let recorded =
-            ExpectedContent { below, digest, value, size: None, is_unwritten: false, list, copies: None };
+        let recorded = ExpectedContent { below, digest, value, is_unwritten: false, list, copies: None };
         let compared = [(recorded, Ok(found))];
         let stop = Stop::default();
         assert!(require_digests(tree.path(), &compared, &mut 0, &stop).is_err());

@@ -64,7 +64,6 @@ pub fn recorded_in(
                 below,
                 digest: file.digest,
                 value: file.value,
-                size: file.size,
                 is_unwritten: false,
                 list: Some(named.clone()),
                 copies: None,
@@ -77,8 +76,7 @@ pub fn recorded_in(
 
 /// Notes the files that have the same content.
 fn find_copies(contents: &mut [ExpectedContent]) {
-    let content =
-        |one: &ExpectedContent| (one.digest.name().to_string(), one.value.as_bytes().to_vec(), one.size);
+    let content = |one: &ExpectedContent| (one.digest.name().to_string(), one.value.as_bytes().to_vec());
     contents.sort_by_cached_key(content);
     for group in contents.chunk_by_mut(|one, other| content(one) == content(other)) {
         if group.len() > 1 {
