@@ -63,6 +63,9 @@ impl CachedBytes {
     ///
     /// Others may write to them at any time, as to any file that is being read. So they may be another value each time
     /// that they are looked at.
+    ///
+    /// # Panics
+    /// The range that was asked for is longer than a window, or not within the file.
     pub fn look<R>(&self, make: impl FnOnce(&[u8]) -> R) -> Option<R> {
         let LazyWindow { file, part, mapped } = &*self.window;
         let window = mapped.get_or_init(|| MappedWindow::of(file, part.clone()));

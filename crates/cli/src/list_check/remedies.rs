@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::collections::hash_map::RandomState;
 use std::collections::{HashMap, HashSet};
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::hash::BuildHasher;
 use std::io::ErrorKind;
 use std::ops::Range;
@@ -30,12 +30,12 @@ pub(super) const MISSING: &str = "missing";
 pub(super) const UNREADABLE: &str = "unreadable";
 
 /// A digest, or what makes it a block hash, and its value.
-type Value = (Cow<'static, str>, Output);
+type ListedValue = (Cow<'static, str>, Output);
 
 /// What a line says of a content.
 #[derive(Clone, Debug)]
 struct Content {
-    values: Vec<Value>,
+    values: Vec<ListedValue>,
     size: Option<u64>,
 }
 
@@ -45,7 +45,7 @@ impl Content {
     }
 
     /// Whether another line may be of the same: all that both say is the same, and that is a digest at least.
-    fn may_be(&self, others: &[Value], size: Option<u64>) -> bool {
+    fn may_be(&self, others: &[ListedValue], size: Option<u64>) -> bool {
         let mut same = others.iter().filter_map(|(made, value)| {
             let (_, own) = self.values.iter().find(|(own, _)| own == made)?;
             Some(own == value)
@@ -56,7 +56,7 @@ impl Content {
     }
 }
 
-fn values(listed: &Listed) -> impl Iterator<Item = Value> {
+fn values(listed: &Listed) -> impl Iterator<Item = ListedValue> {
     let tag = record::tag(listed).map(Cow::Owned);
     listed
         .claims
@@ -106,7 +106,7 @@ pub(super) struct BadFiles {
     good: Vec<GoodFile>,
     /// Their values and their names, one after the other: as many small pieces between those that come and go, they would
     /// make every allocation slower.
-    values: Vec<Value>,
+    values: Vec<ListedValue>,
     names: Vec<u8>,
 }
 
@@ -192,15 +192,15 @@ impl BadFiles {
     ) -> (Vec<BadFile>, u64) {
         let BadFiles { files, beyond, hashes, good, values, names, .. } = self;
         let counts: Vec<usize> = files.iter().map(Vec::len).collect();
-        let bad: HashSet<PathBuf> = files.iter().flatten().map(|one| one.bad_file.path.clone()).collect();
+        let paths = files.iter().flatten().map(|one| one.bad_file.path.as_os_str());
+        let bad: HashSet<OsString> = paths.map(OsStr::to_os_string).collect();
         // What is good by one line may be bad by another.
-        let is_bad =
-            |path: &Path| bad.contains(path) || beyond.contains_key(&hashes.hash_one(path.as_os_str()));
+        let is_bad = |path: &OsStr| bad.contains(path) || beyond.contains_key(&hashes.hash_one(path));
         let with_copy = |Claimed { bad_file, content, list }: Claimed| {
             let as_listed =
                 good.iter().filter(|file| content.may_be(&values[file.values.clone()], file.size));
-            let at_paths = as_listed.map(|file| (file, path_of(file.list, &names[file.name.clone()])));
-            let found = at_paths.into_iter().find(|(_, path)| !is_bad(path));
+            let mut at_paths = as_listed.map(|file| (file, path_of(file.list, &names[file.name.clone()])));
+            let found = at_paths.find(|(_, path)| !is_bad(path.as_os_str()));
             let mend = match (bad_file.mend, &found) {
                 // The repair finds what its list has under another name.
                 (BadFileRepair::Directory { command, .. }, Some((file, _))) if file.list == list => {

@@ -14,8 +14,8 @@ use crate::ui::failure::Failure;
 use crate::ui::hosts::{self, HostArgs};
 use crate::ui::{self, PROGRAM};
 
-/// The copies that were named; without any, all trees of the catalogue that knows the path. The tree itself may have copies under other
-/// names, and comes last.
+/// The copies that were named; without any, all trees of the catalogue that knows the path. The tree itself may have
+/// copies under other names, and comes last.
 pub(crate) fn sources(
     from: &[OsString],
     hosts: &HostArgs,
