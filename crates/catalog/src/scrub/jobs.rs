@@ -386,8 +386,7 @@ impl<'a> Jobs<'a> {
             return Ok(None);
         }
         let set = self.judge.digests.of(Some(&record));
-        let name = OsStr::from_bytes(name).into();
-        let token = Token { directory, name, device, set, record: Some(record), is_known_bad };
+        let token = Token { directory, device, set, record: Some(record), is_known_bad };
         Ok(Some(Job { entry, set, token }))
     }
 

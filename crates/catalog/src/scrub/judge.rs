@@ -22,6 +22,7 @@ use super::writer::{Judged, Message, SpentBoxes};
 use super::{ScrubOptions, SecondReading};
 use crate::store::{
     Catalog, CatalogRecord, Moment, PAST, RecordChange, RecordFinding, RecordSummary, Seen, State, Trouble,
+    VerifiedFile,
 };
 use verisum_files::reread::{self, Failed};
 use verisum_files::says_storage_failed;
@@ -35,8 +36,6 @@ use verisum_files::{
 #[derive(Debug)]
 pub(super) struct Token {
     pub directory: i64,
-    /// Its name in that directory: that of its entry may be a whole path.
-    pub name: OsString,
     pub device: u64,
     pub set: usize,
     pub record: Option<CatalogRecord>,
@@ -107,7 +106,7 @@ impl ScrubJudge<'_> {
             // One that has no record was met before, and could not be read.
             let without = || State::Trouble(Trouble::Verdict(Verdict::IoError));
             let state = known.map(|(_, state)| state).or_else(|| token.is_known_bad.then(without));
-            let place = (token.directory, token.name);
+            let place = (token.directory, entry.name().into());
             return match self.not_tried(why, place, &entry, (known.map(|(known, _)| known), state)) {
                 Some(message) => send(message, sender),
                 None => ControlFlow::Continue(()),
@@ -123,7 +122,14 @@ impl ScrubJudge<'_> {
         }
         let message = match self.observe(&token, result) {
             Some(observation) => {
-                let mut judged = self.judged(token, observation, || entry.path());
+                if let Some(record) = self.verified(&token, &observation) {
+                    let (directory, name) = (token.directory, entry.into_name());
+                    let generation = observation.generation;
+                    let file = VerifiedFile { directory, name, record, generation };
+                    return send(Message::Verified(file), sender);
+                }
+                let name = entry.name().into();
+                let mut judged = self.judged(token, name, observation, || entry.path());
                 match &mut judged.change {
                     Some(RecordChange::Unread(.., stat)) => *stat = entry.stat().ok(),
                     Some(_) if judged.found.is_none() => judged.unread = entry.stat().ok(),
@@ -133,7 +139,7 @@ impl ScrubJudge<'_> {
             }
             None => Message::Gone {
                 directory: token.directory,
-                name: token.name,
+                name: entry.into_name(),
                 state: token.record.map(|record| record.state),
                 at: self.plan.now(),
             },
@@ -307,10 +313,20 @@ impl ScrubJudge<'_> {
         }
     }
 
+    /// The record from now on of a file that is all as recorded. For most files, nothing else follows.
+    pub(super) fn verified(&self, token: &Token, observation: &Observation) -> Option<CatalogRecord> {
+        let record = token.record.as_ref()?;
+        let is_same = (observation.found, record.state) == (Verdict::Ok, State::Sound)
+            && observation.read == Some(Seen::of(record))
+            && observation.rehashed.is_none();
+        is_same.then(|| CatalogRecord { verified: self.plan.now(), ..*record })
+    }
+
     /// What follows from a look at a file for its record.
     pub(super) fn judged(
         &self,
         token: Token,
+        name: OsString,
         observation: Observation,
         path: impl Fn() -> PathBuf,
     ) -> Judged {
@@ -359,7 +375,7 @@ impl ScrubJudge<'_> {
         let is_news = verdict != Verdict::Ok || was_in_trouble;
         Judged {
             directory: token.directory,
-            name: token.name,
+            name,
             restored: was_in_trouble && matches!(verdict, Verdict::Ok | Verdict::Touched),
             path: is_news.then(path),
             verdict,
@@ -401,9 +417,6 @@ impl ScrubJudge<'_> {
             None => RecordChange::Add(new),
             Some(old) if verdict.fate() == Fate::Replaced => {
                 RecordChange::Replace { old: *old, new: CatalogRecord { changed: now, ..new } }
-            }
-            Some(old) if *old == (CatalogRecord { verified: old.verified, ..new }) => {
-                RecordChange::Verify(new)
             }
             Some(_) => RecordChange::Confirm(new),
         }

@@ -28,10 +28,13 @@ impl Passage for LocalTree {
 
     fn go<'w>(&mut self, work: &Work, mut writer: Writer<'w>) -> Result<(Writer<'w>, Outcome), ScrubError> {
         let judge = &work.judge;
-        let (sender, receiver) = mpsc::sync_channel(4096);
+        let (sender, receiver) = mpsc::sync_channel(16 << 10);
         let mut jobs = Jobs::new(writer.catalog.again()?, work, sender.clone())?;
         let written = std::thread::scope(|threads| {
-            let write = move || writer.run(receiver).map(|()| writer);
+            let write = move || {
+                writer.begin(work)?;
+                writer.run(receiver).map(|()| writer)
+            };
             let writing = match std::thread::Builder::new().spawn_scoped(threads, write) {
                 Ok(writing) => writing,
                 Err(error) => {
@@ -46,11 +49,8 @@ impl Passage for LocalTree {
             jobs.close();
             writing.join()
         });
-        let outcome = jobs.outcome()?;
-        match written {
-            Ok(writer) => Ok((writer?, outcome)),
-            Err(panic) => std::panic::resume_unwind(panic),
-        }
+        let writer = written.unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
+        Ok((writer, jobs.outcome()?))
     }
 }
 

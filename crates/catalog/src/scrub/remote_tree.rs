@@ -15,7 +15,7 @@ mod reader;
 mod reading_order;
 
 use std::collections::{BTreeMap, HashMap};
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::ops::ControlFlow;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -31,7 +31,7 @@ use super::run::{Passage, Work};
 use super::tally::Untried;
 use super::writer::{Judged, Message, Writer};
 use super::{RootFault, Scope, ScrubError, ScrubOptions, SecondReading, tree_guard};
-use crate::store::{Catalog, CatalogRecord, Heap, Identity, Moment, Seen, Stamp, State};
+use crate::store::{Catalog, CatalogRecord, Heap, Identity, Moment, Seen, Stamp, State, VerifiedFile};
 use listing::Listing;
 use reading_order::{Choice, HeapFiles};
 use verisum_files::place::{FileIdentity, PlaceError, RecordedDigest};
@@ -61,7 +61,8 @@ impl Passage for PlaceTree<'_> {
         false
     }
 
-    fn go<'w>(&mut self, work: &Work, writer: Writer<'w>) -> Result<(Writer<'w>, Outcome), ScrubError> {
+    fn go<'w>(&mut self, work: &Work, mut writer: Writer<'w>) -> Result<(Writer<'w>, Outcome), ScrubError> {
+        writer.begin(work)?;
         let (options, plan) = (work.options, work.plan);
         // Nobody else writes while a second connection is opened.
         let turn = work.take_turn();
@@ -337,7 +338,7 @@ impl<'w> RemoteScrub<'_, 'w> {
                 let (why, is_bad) = (Untried::NoTime, known.is_some_and(|(_, record)| is_bad(record.state)));
                 self.work.judge.tally.leave(why, is_bad, is_fresh);
                 let Some((directory, record)) = known else { continue };
-                let name = OsStr::from_bytes(listing::split(&file.name).1).to_os_string();
+                let name = name_of(&file.name);
                 if is_bad {
                     let path = self.work.scope.path.join(OsStr::from_bytes(&file.name));
                     let state = Some(record.state);
@@ -398,17 +399,22 @@ impl<'w> RemoteScrub<'_, 'w> {
             self.listing.meet(directory, name, record.is_some());
         }
         let set = self.work.judge.digests.of(record.as_ref());
-        let name = OsStr::from_bytes(listing::split(name).1).to_os_string();
-        Ok(Token { directory, name, device: 0, set, record, is_known_bad: false })
+        Ok(Token { directory, device: 0, set, record, is_known_bad: false })
     }
 
     fn judged(&self, token: Token, name: &[u8], observation: Observation, messages: &mut Vec<Message>) {
-        messages.push(Message::Judged(self.work.judge.spent.boxed(self.judgement(token, name, observation))));
+        messages.push(match self.work.judge.verified(&token, &observation) {
+            Some(record) => {
+                let (directory, name) = (token.directory, name_of(name));
+                Message::Verified(VerifiedFile { directory, name, record, generation: None })
+            }
+            None => Message::Judged(self.work.judge.spent.boxed(self.judgement(token, name, observation))),
+        });
     }
 
     fn judgement(&self, token: Token, name: &[u8], observation: Observation) -> Judged {
         let path = || self.work.scope.path.join(OsStr::from_bytes(name));
-        self.work.judge.judged(token, observation, path)
+        self.work.judge.judged(token, name_of(name), observation, path)
     }
 
     /// A file beside its record; what it is, where they cannot be compared.
@@ -575,6 +581,11 @@ fn observation_of(
             Observation::of(Evidence::Compared(comparison), Some(seen(token.record.as_ref(), read)))
         }
     }
+}
+
+/// The name of a file in its directory.
+fn name_of(path: &[u8]) -> OsString {
+    OsStr::from_bytes(listing::split(path).1).into()
 }
 
 /// Whether a file has the recorded length, as far as that is known.

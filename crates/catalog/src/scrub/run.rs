@@ -4,7 +4,7 @@
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard};
+use std::sync::{Mutex, MutexGuard, OnceLock};
 use std::time::Instant;
 
 use super::digests::{Digests, rehash_target};
@@ -42,6 +42,8 @@ pub(super) struct Work<'a> {
     pub(super) is_rehashed: bool,
     /// Those who scrub other trees at the same time write meanwhile.
     pub(super) turn: &'a Mutex<()>,
+    /// The number of the run, once it is recorded that it began.
+    pub(super) run: OnceLock<i64>,
 }
 
 impl<'a> Work<'a> {
@@ -85,12 +87,34 @@ pub fn scrub_tree(
     tree: &mut PlaceTree,
     report: &mut (dyn FnMut(ScrubReport) + Send),
 ) -> Result<ScrubSummary, ScrubError> {
-    let clock = Instant::now();
-    let mut options = options.starting();
-    let passage: &mut dyn Passage = if tree.place.is_here() { &mut LocalTree } else { tree };
     let held = take(turn);
     catalog.require_writable()?;
-    catalog.require_sound()?;
+    let check = catalog.check_meanwhile(path)?;
+    let passage: &mut dyn Passage = match tree.place.is_here() {
+        true => &mut LocalTree,
+        false => {
+            // Many of these are scrubbed at once: so they are checked one after the other.
+            check.is_sound();
+            tree
+        }
+    };
+    drop(held);
+    let done = go_on(catalog, path, (options, turn), passage, report);
+    catalog.end_check(check)?;
+    done
+}
+
+/// Scrubs the directory while the catalogue is checked.
+fn go_on(
+    catalog: &mut Catalog,
+    path: &Path,
+    (options, turn): (&ScrubOptions, &Mutex<()>),
+    passage: &mut dyn Passage,
+    report: &mut (dyn FnMut(ScrubReport) + Send),
+) -> Result<ScrubSummary, ScrubError> {
+    let clock = Instant::now();
+    let mut options = options.starting();
+    let held = take(turn);
     let scope = match passage.scope(catalog, path, &options) {
         Ok(scope) => scope,
         Err(error) => {
@@ -99,7 +123,6 @@ pub fn scrub_tree(
             return Err(error);
         }
     };
-    catalog.require_all_records(scope.root.id)?;
     let history = catalog.runs(scope.root.id, forecast::RUNS)?;
     let target = if passage.rehashes() { rehash_target(catalog, &options)? } else { None };
     let is_rehashed = target.is_some();
@@ -110,8 +133,6 @@ pub fn scrub_tree(
     let algorithm = catalog.algorithm(options.digest.name())?;
     let digests = Digests::new(catalog, options)?;
     let plan = Plan::new(options, &history, clock);
-    let mut run = Run { started: options.started(), cycle: plan.cycle, ..Run::default() };
-    run.id = catalog.begin_run(scope.root.id, run.started, run.cycle)?;
     drop(held);
 
     let tally = Tally::new(options.stop_after);
@@ -131,9 +152,11 @@ pub fn scrub_tree(
         keeps_births,
         spent: &spent,
     };
-    let work = Work { scope: &scope, options, plan: &plan, judge, is_rehashed, turn };
+    let work = Work { scope: &scope, options, plan: &plan, judge, is_rehashed, turn, run: OnceLock::new() };
     let writer = Writer::new(catalog, &work, &history, report);
     let done = go(passage, &work, writer);
+    let Some(id) = work.run.get().copied() else { return done.map(|(summary, _)| summary) };
+    let mut run = Run { id, started: options.started(), cycle: plan.cycle, ..Run::default() };
     run.read_files = tally.read_files.load(Ordering::Relaxed);
     run.read_bytes = tally.hashed_bytes.load(Ordering::Relaxed);
     let _held = take(turn);

@@ -16,6 +16,7 @@ use super::tally::Untried;
 use super::{Scope, ScrubError, ScrubOptions, ScrubReport, ScrubSummary, SecondReading};
 use crate::store::{
     self, Catalog, CatalogRecord, Moment, RecordChange, RecordFinding, RecordName, Run, Seen, State, Trouble,
+    VerifiedFile,
 };
 use verisum_files::{Stat, Verdict, VerdictClass, lock};
 
@@ -29,13 +30,15 @@ const GATHER: Duration = Duration::from_millis(5);
 const CHECKPOINT: Duration = Duration::from_secs(60);
 
 /// How many results are kept at once at most. They are sorted first: neighbours share a page.
-const BATCH: usize = 8192;
+const BATCH: usize = 4096;
 
 /// What the writer is told.
 pub(super) enum Message {
     /// A directory that was not recorded.
     Directory { id: i64, parent: i64, name: OsString, device: u64 },
-    /// A file that was looked at.
+    /// A file that is as recorded, like most.
+    Verified(VerifiedFile),
+    /// Another file that was looked at.
     Judged(Box<Judged>),
     /// A file that is not there. `state` is that of its record, if it has one.
     Gone { directory: i64, name: OsString, state: Option<State>, at: Moment },
@@ -158,6 +161,14 @@ impl<'a> Writer<'a> {
         }
     }
 
+    /// Records that the run begins. From then on the catalogue is known to be sound.
+    pub(super) fn begin(&mut self, work: &Work) -> Result<(), ScrubError> {
+        let _turn = work.take_turn();
+        let id = self.catalog.begin_run(self.scope.root.id, self.options.started(), work.plan.cycle)?;
+        work.run.get_or_init(|| id);
+        Ok(())
+    }
+
     /// Writes until all senders are gone.
     pub(super) fn run(&mut self, receiver: Receiver<Message>) -> Result<(), ScrubError> {
         let mut batch = Vec::new();
@@ -179,7 +190,14 @@ impl<'a> Writer<'a> {
     /// Keeps a batch, then reports it.
     pub(super) fn keep(&mut self, batch: &mut Vec<Message>) -> Result<(), ScrubError> {
         batch.sort_by(|a, b| place(a).cmp(&place(b)));
-        self.catalog.in_transaction(|| batch.iter().try_for_each(|message| self.write(message)))?;
+        let verified = batch.iter().filter_map(|message| match message {
+            Message::Verified(file) => Some(file),
+            _ => None,
+        });
+        self.catalog.in_transaction(|| {
+            self.catalog.verify(self.scope.root.id, verified)?;
+            batch.iter().try_for_each(|message| self.write(message))
+        })?;
         if self.checkpoint.elapsed() >= CHECKPOINT {
             self.catalog.checkpoint()?;
             self.checkpoint = Instant::now();
@@ -188,6 +206,7 @@ impl<'a> Writer<'a> {
         let mut spent = Vec::new();
         for message in batch.drain(..) {
             match message {
+                Message::Verified(_) => self.summary.add(Verdict::Ok, 1),
                 Message::Judged(mut judged) => {
                     self.tell(&mut judged);
                     spent.push(judged);
@@ -299,7 +318,10 @@ impl<'a> Writer<'a> {
                 let change = RecordChange::Unread(state, finding, None);
                 self.catalog.apply(root, *directory, OsStr::from_bytes(name), &change)
             }
-            Message::Gone { .. } | Message::NotTried { .. } | Message::Unlisted { .. } => Ok(()),
+            Message::Verified(_)
+            | Message::Gone { .. }
+            | Message::NotTried { .. }
+            | Message::Unlisted { .. } => Ok(()),
         }
     }
 
@@ -431,7 +453,8 @@ fn place(message: &Message) -> (bool, i64, &OsStr) {
     match message {
         Message::Directory { id, .. } => (false, *id, OsStr::new("")),
         Message::Judged(judged) => (true, judged.directory, &judged.name),
-        Message::Gone { directory, name, .. }
+        Message::Verified(VerifiedFile { directory, name, .. })
+        | Message::Gone { directory, name, .. }
         | Message::Waiting { directory, name, .. }
         | Message::Forget { directory, name, .. }
         | Message::NotTried { directory, name, .. } => (true, *directory, name),

@@ -1,7 +1,7 @@
 //! Reads and changes the records of files.
 
 use std::collections::HashMap;
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 
 use rusqlite::{Row, ToSql, params, params_from_iter};
@@ -31,6 +31,16 @@ pub struct Position {
 impl Position {
     /// Before everything.
     pub const START: Position = Position { value: i64::MIN, directory: i64::MIN, name: Vec::new() };
+}
+
+/// A file that was read and is as recorded.
+pub(crate) struct VerifiedFile {
+    pub directory: i64,
+    pub name: OsString,
+    /// Its record from now on, which differs by the time of verification.
+    pub record: CatalogRecord,
+    /// The generation of its inode, where that is of use.
+    pub generation: Option<u32>,
 }
 
 impl Catalog {
@@ -174,7 +184,6 @@ impl Catalog {
     pub fn apply(&self, root: i64, directory: i64, name: &OsStr, change: &RecordChange) -> Result<()> {
         let done = match change {
             RecordChange::Add(new) => self.insert(root, directory, name, new),
-            RecordChange::Verify(new) => self.verify(root, directory, name, new),
             RecordChange::Confirm(new) => self.update(directory, name, new),
             RecordChange::Replace { old, new } => self
                 .keep_replaced(root, directory, name, old)
@@ -199,17 +208,26 @@ impl Catalog {
         self.add_to_sums(root, 1, new.size as i64)
     }
 
-    /// The other columns stay as they are: what damages one meanwhile does not fit the check value. The state
-    /// need not: a run that did not come across the file may call it missing before another reads it.
-    fn verify(&self, root: i64, directory: i64, name: &OsStr, new: &CatalogRecord) -> rusqlite::Result<()> {
+    /// Takes note that files were verified, and were sound before. The other columns stay as they are: what damages
+    /// one meanwhile does not fit the check value. The state need not: a run that did not come across the file may
+    /// call it missing before another reads it.
+    pub(crate) fn verify<'a>(&self, root: i64, files: impl Iterator<Item = &'a VerifiedFile>) -> Result<()> {
         let sql = "UPDATE file SET verified = ?3, guard = ?4
                    WHERE directory = ?1 AND name = ?2 AND state = ?5";
-        let guard = check_value(directory, name, root, new);
-        let values = params![directory, name.as_bytes(), new.verified, guard, new.state.code()];
-        match self.connection.prepare_cached(sql)?.execute(values)? {
-            0 => self.update(directory, name, new),
-            _ => Ok(()),
+        let mut statement = self.connection.prepare_cached(sql).map_err(self.failed("write"))?;
+        for VerifiedFile { directory, name, record, generation } in files {
+            let guard = check_value(*directory, name, root, record);
+            let values = params![directory, name.as_bytes(), record.verified, guard, record.state.code()];
+            let done = match statement.execute(values) {
+                Ok(0) => self.update(*directory, name, record),
+                done => done.map(drop),
+            };
+            done.map_err(self.failed("write"))?;
+            if let Some(generation) = generation {
+                self.note_generation(root, (record.inode, record.verified), *generation)?;
+            }
         }
+        Ok(())
     }
 
     fn update(&self, directory: i64, name: &OsStr, new: &CatalogRecord) -> rusqlite::Result<()> {
@@ -397,7 +415,8 @@ mod tests {
         catalog.apply(root.id, directory, name, &RecordChange::Add(record(3))).unwrap();
         assert!(catalog.lose(directory, name, &RecordFinding::default()).unwrap());
         // The reader had the record from before.
-        catalog.apply(root.id, directory, name, &RecordChange::Verify(record(4))).unwrap();
+        let file = VerifiedFile { directory, name: name.into(), record: record(4), generation: None };
+        catalog.verify(root.id, [&file].into_iter()).unwrap();
         assert_eq!(catalog.record(directory, name).unwrap(), Some(record(4)));
         assert_eq!(catalog.finding(directory, name).unwrap(), None);
         assert_eq!(catalog.check().unwrap(), []);
@@ -423,8 +442,10 @@ mod tests {
         assert_eq!(seen, (0..90).chain(96..100).collect::<Vec<_>>());
         // What was verified since is not among them.
         let (first, old) = catalog.stale(&Position::START, 1).unwrap().remove(0);
-        let change = RecordChange::Verify(CatalogRecord { verified: Moment::of_milliseconds(200), ..old });
-        catalog.apply(root.id, first.directory, OsStr::from_bytes(&first.name), &change).unwrap();
+        let record = CatalogRecord { verified: Moment::of_milliseconds(200), ..old };
+        let name = OsStr::from_bytes(&first.name).into();
+        let file = VerifiedFile { directory: first.directory, name, record, generation: None };
+        catalog.verify(root.id, [&file].into_iter()).unwrap();
         assert_ne!(catalog.stale(&Position::START, 1).unwrap()[0].0, first);
         assert_eq!(catalog.check().unwrap(), []);
     }

@@ -287,14 +287,15 @@ impl Catalog {
 
     /// The same of those that are in a state by now.
     fn index_recorded(&self, state: i64) -> Result<()> {
+        // Mostly they are few: to go through all files instead would take long.
         let sql = format!(
             "CREATE TEMP TABLE IF NOT EXISTS fresh_inode AS
              SELECT fresh.rowid AS number, fresh.root, directory, name, inode, size, mtime, ctime,
-             algorithm, file.digest FROM fresh JOIN file USING(directory, name)
+             algorithm, file.digest FROM fresh CROSS JOIN file USING(directory, name)
              WHERE file.state = {state}
              UNION ALL
              SELECT NULL, file.root, directory, name, file.inode, file.size, file.mtime, file.ctime,
-             file.algorithm, file.digest FROM replaced JOIN file USING(directory, name)
+             file.algorithm, file.digest FROM replaced CROSS JOIN file USING(directory, name)
              WHERE file.state = {state};
              CREATE INDEX IF NOT EXISTS temp.fresh_by_place ON fresh_inode(directory, name);
              CREATE INDEX IF NOT EXISTS temp.fresh_by_inode ON fresh_inode(inode);

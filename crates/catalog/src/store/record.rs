@@ -270,8 +270,6 @@ impl Seen {
 pub enum RecordChange {
     /// It is recorded for the first time.
     Add(CatalogRecord),
-    /// Its record is as before but for the time of verification, and it was sound.
-    Verify(CatalogRecord),
     /// Its record is as before but for times, inode and state.
     Confirm(CatalogRecord),
     /// Different content takes the place of the recorded one, which can be put back until the run ends.
@@ -294,10 +292,9 @@ impl RecordChange {
     /// When the file was read, if it was.
     pub fn read(&self) -> Option<Moment> {
         match self {
-            RecordChange::Add(new)
-            | RecordChange::Verify(new)
-            | RecordChange::Confirm(new)
-            | RecordChange::Replace { new, .. } => Some(new.verified),
+            RecordChange::Add(new) | RecordChange::Confirm(new) | RecordChange::Replace { new, .. } => {
+                Some(new.verified)
+            }
             RecordChange::Suspect(_, finding) => finding.read.map(|_| finding.seen),
             RecordChange::Unread(..) | RecordChange::Forget(_) => None,
         }
@@ -363,39 +360,46 @@ pub(super) fn listed(row: &Row<'_>) -> rusqlite::Result<(i64, Vec<u8>, CatalogRe
 /// A record from the columns of [`columns`], which begin at `at`. One that is not as it was written is
 /// given as far as it can be read, and as [`State::DAMAGED`].
 pub(super) fn record(row: &Row<'_>, at: usize) -> rusqlite::Result<CatalogRecord> {
-    Ok(decoded(row, at, row.get(at + 10)?))
+    let is_intact = row.get(at + 10)?;
+    Ok(decoded(|column| value(row, at + column), is_intact))
 }
 
 /// The same from the columns name, [`RECORDED`], state, root and guard of a file in `directory`. A scrub reads all
 /// records: computed here, their check values cost no call of a function of SQL with thirteen values.
 pub(super) fn record_in(row: &Row<'_>, directory: i64) -> rusqlite::Result<CatalogRecord> {
-    let columns =
-        [0, 11].into_iter().chain(1..=10).map(|column| row.get_ref(column).unwrap_or(ValueRef::Null));
-    let guard = guard::of([ValueRef::Integer(directory)].into_iter().chain(columns));
-    Ok(decoded(row, 1, row.get_ref(12)? == ValueRef::Integer(guard)))
+    let values: [ValueRef; 12] = std::array::from_fn(|column| value(row, column));
+    let named = [ValueRef::Integer(directory), values[0], values[11]];
+    let guard = guard::of(named.into_iter().chain(values[1..=10].iter().copied()));
+    let is_intact = row.get_ref(12)? == ValueRef::Integer(guard);
+    Ok(decoded(|column| values[1 + column], is_intact))
 }
 
-fn decoded(row: &Row<'_>, at: usize, is_intact: bool) -> CatalogRecord {
-    let (digest, state) = match (output(row, at + 5), State::of_code(number(row, at + 9))) {
-        (Ok(digest), Some(state)) if is_intact => (digest, state),
+fn value<'a>(row: &'a Row<'_>, column: usize) -> ValueRef<'a> {
+    row.get_ref(column).unwrap_or(ValueRef::Null)
+}
+
+/// A record of the values that come first in [`columns`].
+fn decoded<'a>(value: impl Fn(usize) -> ValueRef<'a>, is_intact: bool) -> CatalogRecord {
+    fn number<T: FromSql + Default>(value: ValueRef<'_>) -> T {
+        T::column_result(value).unwrap_or_default()
+    }
+    let digest = value(5).as_blob().ok().and_then(Output::from_bytes);
+    let (digest, state) = match (digest, State::of_code(number(value(9)))) {
+        (Some(digest), Some(state)) if is_intact => (digest, state),
         (digest, _) => (digest.unwrap_or(Output::zeroed(1)), State::DAMAGED),
     };
     CatalogRecord {
-        size: number::<i64>(row, at) as u64,
-        mtime: number(row, at + 1),
-        ctime: number(row, at + 2),
-        inode: number::<i64>(row, at + 3) as u64,
-        algorithm: number(row, at + 4),
+        size: number::<i64>(value(0)) as u64,
+        mtime: number(value(1)),
+        ctime: number(value(2)),
+        inode: number::<i64>(value(3)) as u64,
+        algorithm: number(value(4)),
         digest,
-        first_seen: number(row, at + 6),
-        changed: number(row, at + 7),
-        verified: number(row, at + 8),
+        first_seen: number(value(6)),
+        changed: number(value(7)),
+        verified: number(value(8)),
         state,
     }
-}
-
-fn number<T: FromSql + Default>(row: &Row<'_>, at: usize) -> T {
-    row.get(at).unwrap_or_default()
 }
 
 pub(super) fn finding(row: &Row<'_>) -> rusqlite::Result<RecordFinding> {

@@ -267,6 +267,11 @@ impl Entry {
         &self.name
     }
 
+    /// The same, for those who need nothing else of it.
+    pub fn into_name(self) -> OsString {
+        self.name
+    }
+
     /// The directory that it is in.
     pub fn directory(&self) -> &Directory {
         &self.directory

@@ -223,7 +223,7 @@ impl Jobs<'_> {
         if record.is_none() && self.is_estimated {
             self.options.progress.expect(stat.map_or(0, |stat| stat.size));
         }
-        let token = Token { directory, name: entry.name().into(), device, set, record, is_known_bad };
+        let token = Token { directory, device, set, record, is_known_bad };
         Ok(Some(Job { entry, set, token }))
     }
 
