@@ -112,7 +112,7 @@ fn run(config: &mut Config, output: &mut Output) -> Result<Exit, Failure> {
             | Command::Copy(_)
     );
     if reads_trees {
-        ui::reading::require_open_files()?;
+        ui::reading::prepare_open_files()?;
     }
     match command {
         Command::Image(ImageVerbs::Image { command }) => commands::image::run(command, output),

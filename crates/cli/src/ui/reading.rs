@@ -1,10 +1,13 @@
 //! Options that verbs which read trees share: files to leave out, the order, and the rate.
 
+use std::os::fd::RawFd;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::{Args, ValueEnum, ValueHint};
+use rustix::io::fcntl_dupfd_cloexec;
 use rustix::process::{Resource, getrlimit};
+use rustix::stdio::stdout;
 use verisum::files::{Entry, Excludes, Limits};
 
 use crate::ui::failure::Failure;
@@ -48,6 +51,9 @@ pub(crate) struct RateArgs {
     progress: progress::ProgressArgs,
 }
 
+/// For how many open files there is room from the start: more than the usual limit lets anybody open.
+const ROOM: u64 = 1024;
+
 /// In which order files come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Order {
@@ -63,16 +69,20 @@ pub(crate) enum Order {
     None,
 }
 
-/// Fails where so few files may be open that trees cannot be walked and read.
-pub(crate) fn require_open_files() -> Result<(), Failure> {
+/// Fails where so few files may be open that trees cannot be walked and read. Makes room for them while there is one
+/// thread: otherwise the system makes it later, three times, and lets all threads wait some milliseconds each time.
+pub(crate) fn prepare_open_files() -> Result<(), Failure> {
     let least = verisum::files::LEAST_OPEN_FILES;
-    match getrlimit(Resource::Nofile).current {
-        Some(limit) if limit < least => Err(Failure::Program {
+    let limit = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
+    if limit < least {
+        return Err(Failure::Program {
             name: "the limit of open files".to_string(),
             why: format!("{limit}: must be at least {least} (ulimit -n {least})"),
-        }),
-        _ => Ok(()),
+        });
     }
+    let last = limit.min(ROOM) - 1;
+    let _ = fcntl_dupfd_cloexec(stdout(), last as RawFd);
+    Ok(())
 }
 
 impl ReadingArgs {
