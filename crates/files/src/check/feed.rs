@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::collections::{HashMap, VecDeque};
 use std::fs::File;
+use std::hash::BuildHasher;
 use std::io::{self, Read};
 use std::path::Path;
 use std::sync::{Arc, Mutex};
@@ -147,7 +148,8 @@ impl<'a> Feed<'a> {
 
     /// Reads lines, and groups those of the same file.
     fn fill(&mut self) {
-        let mut places: HashMap<ListedPath, usize> = HashMap::new();
+        // By their hashes: copies of all names would take longer.
+        let mut places: HashMap<u64, usize> = HashMap::with_capacity(AHEAD);
         let mut groups: Vec<LineGroup> = Vec::new();
         for _ in 0..AHEAD {
             if self.ended || lock(self.answers).ended() {
@@ -175,13 +177,15 @@ impl<'a> Feed<'a> {
             }
             let slot = lock(self.answers).slot(None);
             let member = Member { slot, manifest, number, listed };
-            match places.get(&place) {
+            let hash = places.hasher().hash_one(&place);
+            let known = places.get(&hash).filter(|group| groups[**group].place == place);
+            match known {
                 _ if member.listed.block_hash.is_some() => {
                     groups.push(LineGroup { place, members: vec![member], set: 0 });
                 }
                 Some(group) => groups[*group].members.push(member),
                 None => {
-                    places.insert(place.clone(), groups.len());
+                    places.insert(hash, groups.len());
                     groups.push(LineGroup { place, members: vec![member], set: 0 });
                 }
             }
