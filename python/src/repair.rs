@@ -76,13 +76,13 @@ getters! { |file: RepairedFile|
     };
     tried: Vec<(&OsStr, String)> = match &file.0.outcome {
         RepairOutcome::NoSource { tried } => {
-            tried.iter().map(|(path, why)| (path.as_os_str(), by_arguments(why))).collect()
+            tried.iter().map(|(path, why)| (path.as_os_str(), by_arguments(&why.to_string()))).collect()
         }
         _ => Vec::new(),
     };
     error: Option<String> = match &file.0.outcome {
         RepairOutcome::Refused(why) => Some(by_arguments(&why.to_string())),
-        RepairOutcome::Failed(why) => Some(by_arguments(why)),
+        RepairOutcome::Failed(why) => Some(by_arguments(&why.to_string())),
         _ => None,
     };
 }

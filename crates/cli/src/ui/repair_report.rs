@@ -127,10 +127,14 @@ fn told(file: &Repaired) -> FactLine {
             facts.push("no copy of it is known".to_string())
         }
         RepairOutcome::NoSource { tried } => {
-            facts.extend(tried.iter().map(|(path, why)| format!("{}: {}", shown(path), names::plain(why))));
+            facts.extend(
+                tried
+                    .iter()
+                    .map(|(path, why)| format!("{}: {}", shown(path), names::plain(&why.to_string()))),
+            );
         }
         RepairOutcome::Refused(why) => facts.push(names::plain(&why.to_string())),
-        RepairOutcome::Failed(why) => facts.push(names::plain(why)),
+        RepairOutcome::Failed(why) => facts.push(names::plain(&why.to_string())),
     }
     if !file.bad_copies.is_empty() {
         let copies: Vec<_> = file.bad_copies.iter().map(|copy| shown(copy)).collect();
@@ -184,11 +188,11 @@ fn line(file: &Repaired) -> Value {
             line["bytes"] = (*bytes).into();
         }
         RepairOutcome::NoSource { tried } => {
-            let tried = tried.iter().map(|(path, why)| with_name(json!({ "error": why }), path));
+            let tried = tried.iter().map(|(path, why)| with_name(json!({ "error": why.to_string() }), path));
             line["tried"] = tried.collect();
         }
         RepairOutcome::Refused(why) => line["error"] = why.to_string().into(),
-        RepairOutcome::Failed(why) => line["error"] = why.as_str().into(),
+        RepairOutcome::Failed(why) => line["error"] = why.to_string().into(),
         RepairOutcome::Sound => {}
     }
     if let RepairOutcome::Repaired { .. } | RepairOutcome::Mendable { .. } = file.outcome {

@@ -16,7 +16,7 @@ use verisum::catalog::scrub::ScrubOptions;
 use verisum::catalog::store::Catalog;
 use verisum::files::Verdict;
 use verisum::files::place::LocalPlace;
-use verisum::mend::repair::{RepairOptions, RepairOutcome, Source, repair};
+use verisum::mend::repair::{RepairFailure, RepairOptions, RepairOutcome, Source, repair};
 use verisum_testkit::{FsKind, Mount, require_root, require_tool, skip};
 
 /// Bytes of a block of the map.
@@ -358,7 +358,7 @@ fn what_is_left_of_a_repair_that_was_stopped_is_not_without_a_source() {
     let summary = summary.unwrap();
     assert!(summary.interrupted && summary.without_source == 0, "{outcomes:?}");
     let repaired = outcomes.iter().filter(|(_, outcome)| outcome.name() == "repaired").count();
-    let interrupted = RepairOutcome::Failed("interrupted".to_string());
+    let interrupted = RepairOutcome::Failed(RepairFailure::Interrupted);
     let left: Vec<_> = outcomes.iter().filter(|(_, outcome)| *outcome == interrupted).collect();
     assert!(repaired > 0 && left.len() + repaired == outcomes.len() && !left.is_empty(), "{outcomes:?}");
 }

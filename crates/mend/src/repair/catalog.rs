@@ -250,7 +250,7 @@ impl<'a> Work<'a> {
         let algorithm = self.algorithms.get(&record.algorithm).cloned().unwrap_or_default();
         let digest = Digest::find(&algorithm);
         if let Some((_, why)) = self.waits.as_ref().filter(|(waits, _)| *waits == path) {
-            let outcome = RepairOutcome::Failed(why.clone());
+            let outcome = RepairOutcome::Failed(why.clone().into());
             return Ok(Err(self.repaired(path, record, algorithm, outcome)));
         }
         if let Some(foretold) = self.foretold.as_ref().filter(|foretold| foretold.mends(record)) {

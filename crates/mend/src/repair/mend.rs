@@ -32,7 +32,7 @@ use super::helper::Helper;
 use super::keep::dress_as;
 use super::record::Taken;
 use super::source::{Candidate, Source};
-use super::{RepairOptions, RepairOutcome, RepairRefusal};
+use super::{CopyFault, RepairOptions, RepairOutcome, RepairRefusal};
 
 use long_file::not_in_place;
 use new_file::{Filled, bytes_of, givers_of};
@@ -43,11 +43,8 @@ pub(super) use distant::DistantTree;
 /// From this length on only bad blocks are asked of a copy that is not here.
 const LONG: u64 = 1 << 20;
 
-const OTHER_CONTENT: &str = "different content";
-const OTHER_LENGTH: &str = "different content: it has another length";
 const OTHER_IN_WAY: &str =
     "a file, a link or something else is in the place of its directory: move that away first";
-const OTHER_NAME: &str = "its other name has different content";
 const ELSEWHERE: &str = "another file system is mounted there (--cross-file-systems enters it)";
 
 /// What was done with a damaged file.
@@ -72,7 +69,7 @@ impl Done {
     pub(super) fn copies_with_other_content(&self) -> Vec<PathBuf> {
         let mut copies = self.bad_copies.clone();
         if let RepairOutcome::NoSource { tried } = &self.outcome {
-            let others = tried.iter().filter(|(_, why)| [OTHER_CONTENT, OTHER_LENGTH].contains(&&**why));
+            let others = tried.iter().filter(|(_, why)| why.is_other_content());
             copies.extend(others.map(|(path, _)| path.clone()));
         }
         copies
@@ -354,7 +351,7 @@ impl<'a> Tree<'a> {
 
     /// Looks whether a file still is what was found bad.
     fn examine(&self, damaged: &Damaged) -> Result<BadFile, RepairOutcome> {
-        let failed = |why: String| RepairOutcome::Failed(why);
+        let failed = |why: String| RepairOutcome::Failed(why.into());
         let gone = match self.options.except_missing {
             true => Err(RepairOutcome::Refused(RepairRefusal::Missing)),
             false => {
@@ -382,7 +379,7 @@ impl<'a> Tree<'a> {
             Ok(read) if read.digest == damaged.recorded => return Err(RepairOutcome::Sound),
             Ok(read) => Some(read.digest),
             Err(reread::Failed::System(errno)) if says_storage_failed(errno) => None,
-            Err(error @ reread::Failed::Stopped) => return Err(failed(error.to_string())),
+            Err(reread::Failed::Stopped) => return Err(interrupted()),
             Err(error) => return Err(failed(format!("read: {error}"))),
         };
         let (found, now) = (&damaged.found, (stat.size, Stamp::from(stat.modified)));
@@ -453,7 +450,7 @@ impl<'a> Tree<'a> {
         waiting: &mut WaitingFiles<BadFile>,
         sources: &mut [Source],
         only: Option<usize>,
-    ) -> Option<Result<Done, String>> {
+    ) -> Option<Result<Done, CopyFault>> {
         let damaged = &waiting.damaged[at];
         let of_other = RepairOutcome::Refused(RepairRefusal::OtherBlocks);
         let mut ended = None;
@@ -475,7 +472,7 @@ impl<'a> Tree<'a> {
         (at, waiting): (usize, &mut WaitingFiles<BadFile>),
         sources: &mut [Source],
         only: Option<usize>,
-    ) -> Option<Result<Done, String>> {
+    ) -> Option<Result<Done, CopyFault>> {
         let (damaged, bad) = (&waiting.damaged[at], waiting.bad[at].as_ref()?);
         let bad_copies = &mut waiting.bad_copies[at];
         let mut copies = Vec::new();
@@ -536,7 +533,7 @@ impl<'a> Tree<'a> {
             (Some(old), Some(keep)) => {
                 let dress = |copy: &File| dress_as(copy, old);
                 let kept = KeptFile::new((keep, &damaged.kept), old, self.as_read(damaged, bad), &dress);
-                Some(kept.map_err(|why| NotMended::failed(format!("--keep-bad: {why}")))?)
+                Some(kept.map_err(|why| NotMended::not_kept(why))?)
             }
             _ => None,
         };
@@ -580,7 +577,7 @@ impl<'a> Tree<'a> {
         bad: &BadFile,
         from: ContentOrigin,
         candidate: &Candidate,
-    ) -> Result<Done, String> {
+    ) -> Result<Done, CopyFault> {
         if let Some(done) =
             self.is_in_place(damaged, bad).then(|| self.mended_by_name(damaged, bad)).flatten()
         {
@@ -590,7 +587,7 @@ impl<'a> Tree<'a> {
         let mut taken = Vec::new();
         let bytes = match from {
             _ if has_other_name => 0,
-            ContentOrigin::Name => return Err(OTHER_NAME.to_string()),
+            ContentOrigin::Name => return Err(CopyFault::OtherName),
             ContentOrigin::Source(..) if damaged.size < ANY_LENGTH => damaged.size,
             ContentOrigin::Source(source, size) => {
                 let asked = || source?.place.state(&candidate.path).ok().and_then(|state| state.now.size);

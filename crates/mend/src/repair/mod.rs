@@ -12,6 +12,7 @@ mod blocks;
 mod catalog;
 mod damaged;
 mod differences;
+mod failure;
 mod fill;
 mod foretold;
 mod helper;
@@ -35,6 +36,7 @@ use verisum_catalog::store::{self, State};
 use verisum_files::Stop;
 
 pub use catalog::{repair, repair_there};
+pub use failure::{CopyFault, RepairFailure};
 pub use in_place::{Finished, finish_in_place};
 pub use listed::{ExpectedContent, repair_recorded, tagged};
 pub use mend::is_of_nothing;
@@ -141,12 +143,12 @@ pub enum RepairOutcome {
     /// No source has its recorded content.
     NoSource {
         /// The files that were looked at, and what is wrong with each.
-        tried: Vec<(PathBuf, String)>,
+        tried: Vec<(PathBuf, CopyFault)>,
     },
     /// It must not be repaired, for this reason.
     Refused(RepairRefusal),
-    /// It could not be repaired, for this reason, and is as it was.
-    Failed(String),
+    /// It could not be repaired, for this reason.
+    Failed(RepairFailure),
 }
 
 impl RepairOutcome {

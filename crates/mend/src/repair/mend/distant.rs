@@ -24,12 +24,9 @@ use verisum_files::{AsRead, FileError, KeptFile, Timestamp, lock, message_says_s
 use super::super::damaged::ANY_LENGTH;
 use super::super::fill::FillError;
 use super::super::source::{Candidate, Source};
-use super::super::{RepairOptions, RepairOutcome};
+use super::super::{RepairFailure, RepairOptions, RepairOutcome};
 use super::waiting::{NotMended, WaitingFiles, interrupted};
 use super::{Damaged, Done, FileAfter, MendedTree, RepairRefusal, nothing_for};
-
-/// Why nothing is written to a tree of which nothing is there.
-const NOTHING_THERE: &str = "nothing is there of what is recorded: is it mounted?";
 
 /// The permissions of a new file whose copy is not here.
 const USUAL_MODE: u32 = 0o644;
@@ -106,7 +103,7 @@ impl<'a> DistantTree<'a> {
                 !self.options.stop.is_due()
             });
             if let Err(error) = ended {
-                those.iter().for_each(|at| found[*at] = Err(RepairOutcome::Failed(error.to_string())));
+                those.iter().for_each(|at| found[*at] = Err(RepairOutcome::Failed(error.to_string().into())));
             }
             for answer in answers.into_inner().unwrap_or_else(PoisonError::into_inner) {
                 let at = answer.request.tag as usize;
@@ -124,7 +121,7 @@ impl<'a> DistantTree<'a> {
             self.is_there = Some(self.has_any(Path::new("")).unwrap_or(true));
         }
         if self.is_there == Some(false) {
-            let nothing = || Err(RepairOutcome::Failed(NOTHING_THERE.to_string()));
+            let nothing = || Err(RepairOutcome::Failed(RepairFailure::NothingThere));
             found.iter_mut().filter(|file| file.is_ok()).for_each(|file| *file = nothing());
         }
         found
@@ -150,7 +147,7 @@ impl<'a> DistantTree<'a> {
                 reason if error.is_storage_failure() || message_says_storage_failed(&reason.message()) => {
                     (self.place.state(&path).map_or(seen, |known| known.now), None)
                 }
-                reason => return Err(RepairOutcome::Failed(format!("read: {}", reason.message()))),
+                reason => return Err(RepairOutcome::Failed(format!("read: {}", reason.message()).into())),
             },
         };
         let has_time =
@@ -193,7 +190,7 @@ impl<'a> DistantTree<'a> {
         let mut kept = match (&bad.state, &self.options.keep_bad) {
             (Some(state), Some(keep)) => {
                 let kept = self.kept(damaged, (bad.before, state), keep);
-                Some(kept.map_err(|why| NotMended::failed(format!("--keep-bad: {why}")))?)
+                Some(kept.map_err(NotMended::not_kept)?)
             }
             _ => None,
         };

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use verisum_files::{Entry, KeptFile, Stat, Stop, has_writer};
 
+use super::super::CopyFault;
 use super::super::blocks::{Combination, CombineError};
 use super::super::fill::FillError;
 use super::super::in_place::{Applied, apply};
@@ -50,7 +51,7 @@ impl Tree<'_> {
         let dress = |copy: &File| dress_as(copy, old);
         let copy = |keep| KeptFile::copy((keep, &*damaged.kept), old, self.as_read(damaged, bad), &dress);
         let kept = keep.map(copy);
-        let kept = kept.transpose().map_err(|why| NotMended::failed(format!("--keep-bad: {why}")))?;
+        let kept = kept.transpose().map_err(NotMended::not_kept)?;
         draft.place().map_err(|error| of_journal(journal, &error))?;
         let applied = applied(journal, stat, &self.options.stop);
         // Of a file that is somebody's by now nothing was written.
@@ -151,7 +152,7 @@ fn of_journal(path: &Path, error: &std::io::Error) -> NotMended {
 }
 
 /// Why a long file is not written in place.
-pub(super) fn not_in_place(has_blocks: bool, tried: Vec<(PathBuf, String)>) -> Done {
+pub(super) fn not_in_place(has_blocks: bool, tried: Vec<(PathBuf, CopyFault)>) -> Done {
     match has_blocks {
         true => RepairOutcome::NoSource { tried }.into(),
         false => RepairOutcome::Refused(RepairRefusal::NoBlocks).into(),

@@ -13,8 +13,9 @@ use super::super::differences::Differences;
 use super::super::fill::{FillError, Limits, fill};
 use super::super::record::Taken;
 use super::super::source::{Candidate, Source};
+use super::super::{CopyFault, RepairFailure};
 use super::waiting::NotMended;
-use super::{BadFile, Blocks, ContentOrigin, Damaged, OTHER_NAME, Tree, of_new};
+use super::{BadFile, Blocks, ContentOrigin, Damaged, Tree, of_new};
 
 /// A new file that waits to take its place.
 pub(super) struct Filled {
@@ -48,7 +49,7 @@ impl Tree<'_> {
             });
         }
         match from {
-            ContentOrigin::Name => Err(OTHER_NAME.to_string().into()),
+            ContentOrigin::Name => Err(CopyFault::OtherName.into()),
             ContentOrigin::Source(source, _) => self.filled(damaged, (bad, old), source, candidate, target),
             ContentOrigin::Blocks(blocks) => {
                 put_together(damaged, (bad, old), blocks, target, &self.options.stop)
@@ -119,9 +120,10 @@ fn put_together(
 
 /// What failed where a new file was filled: the copy, or the new file.
 fn of_fill(error: &FillError) -> NotMended {
-    match error.is_of_source() {
-        true => error.to_string().into(),
-        false => NotMended::failed(error.to_string()),
+    match error {
+        FillError::Stopped => NotMended::failed(RepairFailure::Interrupted),
+        error if error.is_of_source() => error.to_string().into(),
+        error => NotMended::failed(error.to_string()),
     }
 }
 

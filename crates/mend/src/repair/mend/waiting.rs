@@ -1,12 +1,14 @@
 //! Files that wait for their repair while sources are asked for them.
 
 use std::collections::{BTreeSet, HashMap};
+use std::fmt::Display;
 use std::path::PathBuf;
 
 use verisum_files::Stop;
 
 use super::super::source::{Candidate, CopyDigest, Source};
-use super::{Damaged, Done, OTHER_CONTENT, OTHER_LENGTH, RepairOutcome, RepairRefusal};
+use super::super::{CopyFault, RepairFailure};
+use super::{Damaged, Done, RepairOutcome, RepairRefusal};
 
 /// The files that are to be repaired; of each what it was found to be.
 pub(super) struct WaitingFiles<'w, B> {
@@ -14,7 +16,7 @@ pub(super) struct WaitingFiles<'w, B> {
     /// None of those that were told of.
     pub(super) bad: Vec<Option<B>>,
     /// The copies of each that would not do, and why.
-    pub(super) tried: Vec<Vec<(PathBuf, String)>>,
+    pub(super) tried: Vec<Vec<(PathBuf, CopyFault)>>,
     /// The copies of each whose content is not the recorded one.
     pub(super) bad_copies: Vec<BTreeSet<PathBuf>>,
     tell: &'w mut dyn FnMut(usize, Done),
@@ -37,11 +39,10 @@ impl<'w, B> WaitingFiles<'w, B> {
 
     /// Takes note of why a copy does not do, instead of what was noted of it before. A list may name many copies that
     /// are not there: two of one reason are enough, but all that have other content are named.
-    pub(super) fn note(&mut self, at: usize, path: PathBuf, why: String) {
+    pub(super) fn note(&mut self, at: usize, path: PathBuf, why: CopyFault) {
         let tried = &mut self.tried[at];
         tried.retain(|(known, _)| *known != path);
-        let has_other_content = [OTHER_CONTENT, OTHER_LENGTH].contains(&&*why);
-        if has_other_content || tried.iter().filter(|(_, known)| *known == why).count() < 2 {
+        if why.is_other_content() || tried.iter().filter(|(_, known)| *known == why).count() < 2 {
             tried.push((path, why));
         }
     }
@@ -70,14 +71,14 @@ impl<'w, B> WaitingFiles<'w, B> {
             let is_over = stop.is_due();
             let ended = match answer {
                 _ if is_over => Ok(interrupted().into()),
-                Ok(copy) if copy.digest != damaged.recorded => Err(OTHER_CONTENT.to_string()),
+                Ok(copy) if copy.digest != damaged.recorded => Err(CopyFault::OtherContent),
                 Err(why) => Err(why),
                 Ok(copy) => replace((damaged, bad), source, copy.size, &candidate).or_else(NotMended::ended),
             };
             match ended {
                 Ok(done) => self.end(at, done),
                 Err(why) => {
-                    if [OTHER_CONTENT, OTHER_LENGTH].contains(&&*why) {
+                    if why.is_other_content() {
                         self.bad_copies[at].insert(candidate.shown.clone());
                     }
                     self.note(at, candidate.shown, why);
@@ -94,14 +95,18 @@ pub(super) type Replace<'r, B> =
 /// Why a copy does not repair a file.
 pub(super) enum NotMended {
     /// The copy is not what it was a moment ago: another may do.
-    ByThisCopy(String),
+    ByThisCopy(CopyFault),
     /// No copy can, for this is what becomes of the file.
     ByAny(RepairOutcome),
 }
 
 impl NotMended {
-    pub(super) fn failed(why: String) -> NotMended {
-        NotMended::ByAny(RepairOutcome::Failed(why))
+    pub(super) fn failed(why: impl Into<RepairFailure>) -> NotMended {
+        NotMended::ByAny(RepairOutcome::Failed(why.into()))
+    }
+
+    pub(super) fn not_kept(error: impl Display) -> NotMended {
+        NotMended::failed(RepairFailure::NotKept { why: error.to_string() })
     }
 
     pub(super) fn refused(why: RepairRefusal) -> NotMended {
@@ -109,7 +114,7 @@ impl NotMended {
     }
 
     /// What becomes of the file, unless another copy may do: then why this one does not.
-    pub(super) fn ended(self) -> Result<Done, String> {
+    pub(super) fn ended(self) -> Result<Done, CopyFault> {
         match self {
             NotMended::ByAny(outcome) => Ok(outcome.into()),
             NotMended::ByThisCopy(why) => Err(why),
@@ -118,9 +123,9 @@ impl NotMended {
 }
 
 /// What is said of a copy.
-impl From<String> for NotMended {
-    fn from(why: String) -> NotMended {
-        NotMended::ByThisCopy(why)
+impl<T: Into<CopyFault>> From<T> for NotMended {
+    fn from(why: T) -> NotMended {
+        NotMended::ByThisCopy(why.into())
     }
 }
 
@@ -129,7 +134,7 @@ fn ask(
     source: &mut Source,
     (damaged, waiting): (&[Damaged], &[usize]),
     stop: &Stop,
-) -> Vec<(usize, Candidate, Result<CopyDigest, String>)> {
+) -> Vec<(usize, Candidate, Result<CopyDigest, CopyFault>)> {
     let mut answers = Vec::new();
     let mut of_digest: HashMap<&str, Vec<(usize, Candidate)>> = HashMap::new();
     for at in waiting {
@@ -137,7 +142,7 @@ fn ask(
         let candidates = source.candidates(file).into_iter();
         for candidate in candidates.filter(|candidate| candidate.shown != file.path) {
             match source.has_other_length(&candidate, file.size) {
-                true => answers.push((*at, candidate, Err(OTHER_LENGTH.to_string()))),
+                true => answers.push((*at, candidate, Err(CopyFault::OtherLength))),
                 false => of_digest.entry(file.digest.name()).or_default().push((*at, candidate)),
             }
         }
@@ -146,6 +151,7 @@ fn ask(
         let digest = &damaged[candidates[0].0].digest;
         let paths = candidates.iter().map(|(_, candidate)| candidate.path.clone()).collect();
         let digests = source.digests(digest, paths, stop);
+        let digests = digests.into_iter().map(|digest| digest.map_err(CopyFault::from));
         answers.extend(candidates.into_iter().zip(digests).map(|((at, file), digest)| (at, file, digest)));
     }
     answers.sort_by_key(|(at, ..)| *at);
@@ -153,5 +159,5 @@ fn ask(
 }
 
 pub(super) fn interrupted() -> RepairOutcome {
-    RepairOutcome::Failed("interrupted".to_string())
+    RepairOutcome::Failed(RepairFailure::Interrupted)
 }
