@@ -5,14 +5,16 @@ use crate::common;
 use std::ffi::OsString;
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
+use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::time::Duration;
 
 use common::sshd::{RUN, Sshd, forced, sshd};
-use common::{Ended, VERISUM, command, signal, wait_until};
+use common::{Ended, VERISUM, command, is_ignored, signal, wait_until};
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
-use verisum_testkit::{require_tool, write_script};
+use verisum_testkit::{require_tool, skip, write_script};
 
 /// What a script has to do to be taken for the shell that was asked for.
 const GREETING: &str = "while IFS= read -r l; do [ \"$l\" = '#end' ] && break; done\n\
@@ -126,6 +128,34 @@ fn nothing_is_left_here_or_there_when_the_program_is_ended() {
     wait_until("ssh has ended", || with_word(&server.path("tmp")).is_empty());
     wait_until("the folders are gone", || fs::read_dir(server.path("tmp")).unwrap().count() == 0);
     wait_until("nobody reads", || !numbers(pids.path()).iter().any(|number| is_running(number)));
+}
+
+#[test]
+fn another_signal_ends_a_scrub_that_waits_for_a_silent_host() {
+    if is_ignored(Signal::INT) {
+        return skip("SIGINT is ignored here");
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let called = folder.path().join("called");
+    // It does not go with the first signal either.
+    let text = format!("trap '' INT\necho $$ > {0}.new; mv {0}.new {0}\nexec sleep 1000", called.display());
+    script(folder.path(), "ssh", &text);
+    let path = format!("{}:{}", folder.path().display(), std::env::var("PATH").unwrap());
+    let mut scrub = command(VERISUM);
+    scrub.args(["scrub", "web1:/srv", "--catalog"]).arg(folder.path().join("c.db")).env("PATH", path);
+    let mut child = scrub.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    wait_until("it waits for the host", || called.exists());
+    signal(&child, Signal::INT);
+    // Sooner, it would be taken for the same one.
+    std::thread::sleep(Duration::from_millis(150));
+    assert!(child.try_wait().unwrap().is_none());
+    wait_until("it ends", || {
+        signal(&child, Signal::INT);
+        child.try_wait().unwrap().is_some()
+    });
+    assert_eq!(child.wait().unwrap().signal(), Some(Signal::INT.as_raw()));
+    let ssh = fs::read_to_string(&called).unwrap().trim().parse().unwrap();
+    kill_process(Pid::from_raw(ssh).unwrap(), Signal::KILL).unwrap();
 }
 
 #[test]
