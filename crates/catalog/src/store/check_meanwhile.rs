@@ -72,7 +72,6 @@ mod tests {
     use std::ffi::OsStr;
 
     use super::super::tests::{catalog, record};
-    use super::*;
     use crate::store::RecordChange;
 
     #[test]

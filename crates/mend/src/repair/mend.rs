@@ -533,7 +533,7 @@ impl<'a> Tree<'a> {
             (Some(old), Some(keep)) => {
                 let dress = |copy: &File| dress_as(copy, old);
                 let kept = KeptFile::new((keep, &damaged.kept), old, self.as_read(damaged, bad), &dress);
-                Some(kept.map_err(|why| NotMended::not_kept(why))?)
+                Some(kept.map_err(NotMended::not_kept)?)
             }
             _ => None,
         };
