@@ -196,10 +196,7 @@ impl Catalog {
     }
 
     /// The same of contents that are not empty, each by the number of its algorithm and by its digest.
-    pub fn copies_of_contents(
-        &self,
-        contents: &[(i64, Vec<u8>)],
-    ) -> Result<HashMap<(i64, Vec<u8>), PathBuf>> {
+    fn copies_of_contents(&self, contents: &[(i64, Vec<u8>)]) -> Result<HashMap<(i64, Vec<u8>), PathBuf>> {
         let mut copies = HashMap::new();
         let mut values: Vec<Value> = Vec::new();
         for (algorithm, digest) in contents.iter().take(1000) {

@@ -2,13 +2,15 @@
 //! file was last good, what it was then, where the good content is, and the command that repairs it. Text,
 //! JSON, mail and Nagios have the same facts.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ffi::OsStr;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
-use verisum::catalog::store::{Catalog, ListedRecord, Moment, RecordFinding, Root, State, is_address};
+use verisum::catalog::store::{
+    Catalog, CatalogError, ListedRecord, Moment, RecordFinding, Root, State, is_address,
+};
 use verisum::digest::Output as DigestValue;
 use verisum::files::Excludes;
 
@@ -442,17 +444,22 @@ fn find_by_catalog(catalog: Option<&Path>, bad_files: &mut [BadFile]) {
     let named = CatalogArgs { catalog: catalog.map(Path::to_path_buf) };
     let catalog_option = catalog.map(repair_commands::of_catalog);
     let Ok(Some(catalog)) = named.open_if_there() else { return };
-    let found = || -> Result<HashMap<(i64, Vec<u8>), PathBuf>, Failure> {
-        let numbers = numbers(&catalog)?;
-        let contents =
-            bad_files.iter().filter_map(|bad_file| content(&numbers, bad_file)).collect::<Vec<_>>();
-        Ok(catalog.copies_of_contents(&contents)?)
-    };
-    let (Ok(found), Ok(numbers)) = (found(), numbers(&catalog)) else { return };
+    // The catalogue may hold a bad file for sound: it may be older.
+    let bad: HashSet<PathBuf> = bad_files.iter().map(|bad_file| bad_file.path.clone()).collect();
+    let contents: Vec<(String, Vec<u8>)> = bad_files.iter().filter_map(content).collect();
+    let mut found = HashMap::new();
+    let looked = catalog.each_copy_of_contents(&contents, &mut |file| {
+        if file.record.state == State::Sound && file.record.size > 0 && !bad.contains(&file.path) {
+            let content = (file.algorithm, file.record.digest.as_bytes().to_vec());
+            found.entry(content).or_insert(file.path);
+        }
+        Ok::<_, CatalogError>(())
+    });
+    if looked.is_err() {
+        return;
+    }
     for bad_file in bad_files.iter_mut().filter(|bad_file| bad_file.copy.is_none()) {
-        let copy = content(&numbers, bad_file).and_then(|content| found.get(&content));
-        // The catalogue may hold the bad file for sound: it may be older.
-        bad_file.copy = copy.filter(|copy| **copy != bad_file.path).cloned();
+        bad_file.copy = content(bad_file).and_then(|content| found.get(&content)).cloned();
         // The repair looks there, as nothing at the path of the file has its content.
         if let (BadFileRepair::Directory { command, below }, Some(copy)) = (&bad_file.mend, &bad_file.copy)
             && !copy.ends_with(below)
@@ -464,11 +471,6 @@ fn find_by_catalog(catalog: Option<&Path>, bad_files: &mut [BadFile]) {
     }
 }
 
-/// The numbers of digests in a catalogue.
-fn numbers(catalog: &Catalog) -> Result<HashMap<String, i64>, Failure> {
-    Ok(catalog.algorithms()?.into_iter().map(|(number, name)| (name, number)).collect())
-}
-
-fn content(numbers: &HashMap<String, i64>, bad_file: &BadFile) -> Option<(i64, Vec<u8>)> {
-    Some((*numbers.get(&bad_file.algorithm)?, bad_file.digest?.as_bytes().to_vec()))
+fn content(bad_file: &BadFile) -> Option<(String, Vec<u8>)> {
+    Some((bad_file.algorithm.clone(), bad_file.digest?.as_bytes().to_vec()))
 }
