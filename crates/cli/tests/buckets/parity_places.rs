@@ -88,7 +88,7 @@ fn a_bucket_keeps_the_parity_of_a_tree() {
 
     // A new set takes the place of an old one.
     fs::write(tree.path().join("00"), "changed").unwrap();
-    assert_ended(&run("verify", &[]), 3, "00: changed; run update");
+    assert_ended(&run("verify", &[]), 3, "00: changed (`update` gives it new parity)");
     assert_ended(&run("update", &[]), 0, "2 sets written");
     let now = names(&bucket.join("of/photos"));
     let kept = sets.iter().filter(|set| now.contains(&set.to_string())).count();

@@ -87,6 +87,7 @@ fn what_par2_files_lose_is_said_to_stay_lost() {
         out.contains("a.bin: missing (too much is lost to repair it)\n") && !err.contains("mend it"),
         "{out}{err}"
     );
+    assert!(err.contains("copy some files back from elsewhere"), "{err}");
     let whole = fs::read(&set).unwrap();
     fs::write(&set, &whole[..whole.len() - 10]).unwrap();
     let (_, out, _) = said("verify", &[]);
@@ -209,7 +210,10 @@ fn what_changed_is_renewed() {
     fs::write(tree.join("a.jpg"), "new").unwrap();
     fs::write(tree.join("new"), "new").unwrap();
     let found = parity("verify", tree, &[]);
-    assert_eq!((found.code, found.out().lines().next()), (Some(3), Some("a.jpg: changed; run update")));
+    assert_eq!(
+        (found.code, found.out().lines().next()),
+        (Some(3), Some("a.jpg: changed (`update` gives it new parity)"))
+    );
     let made = parity("update", tree, &["--json"]).clean();
     let totals: Value = serde_json::from_str(&made).unwrap();
     assert_eq!((&totals["changed"], &totals["new"], &totals["files"]), (&1.into(), &1.into(), &4.into()));
@@ -454,7 +458,7 @@ fn the_sets_that_verify_names_are_repaired_in_place() {
     let found = parity("verify", tree, &[]);
     assert_eq!(found.code, Some(1));
     // Which set a piece is in depends on which was through first.
-    let named = found.out().split("(`repair --sets ").nth(1).and_then(|rest| rest.split('`').next());
+    let named = found.out().split("(with `--sets ").nth(1).and_then(|rest| rest.split('`').next());
     let set = named.unwrap_or_else(|| panic!("{}", found.out()));
     let others: Vec<&str> = ["1", "2", "3"].into_iter().filter(|other| *other != set).take(2).collect();
     let other = parity("repair", tree, &["--sets", &others.join(","), "--in-place"]).clean();

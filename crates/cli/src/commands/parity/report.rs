@@ -155,7 +155,7 @@ fn of_file(name: Name, path: &std::path::Path, verdict: FileVerdict) -> (Exit, T
             line.can_be_repaired = Some(can_be_repaired);
             (Exit::Mismatch, format!(" ({})", able(can_be_repaired)))
         }
-        FileVerdict::Changed => (Exit::Unchecked, "; run update".to_string()),
+        FileVerdict::Changed => (Exit::Unchecked, " (`update` gives it new parity)".to_string()),
         FileVerdict::Touched => (Exit::Clean, " (same bytes, another time)".to_string()),
         FileVerdict::Busy => (Exit::Unchecked, " (it changes while it is read)".to_string()),
         FileVerdict::Repaired { bytes, kept_unread, unread_sets, .. } => {
@@ -278,8 +278,8 @@ fn notable(counts: &[(u64, &str)]) -> String {
     }
 }
 
-/// The totals of `verify`.
-pub(super) fn verified_totals(found: &Verified) -> ParityTotals {
+/// The totals of `verify`. If something `can_be_repaired`, they name the sets that it is in.
+pub(super) fn verified_totals(found: &Verified, can_be_repaired: bool) -> ParityTotals {
     let counts = notable(&[
         (found.damaged, "damaged"),
         (found.missing, "missing"),
@@ -293,9 +293,10 @@ pub(super) fn verified_totals(found: &Verified) -> ParityTotals {
     // The shortest way to repair, unless much is bad.
     if let bad @ 1..=NAMED_SETS = found.bad_sets.len()
         && bad * 2 <= found.sets as usize
+        && can_be_repaired
     {
         let sets: Vec<String> = found.bad_sets.iter().map(u64::to_string).collect();
-        text += &format!(" (`repair --sets {}` reads only what is bad)", sets.join(","));
+        text += &format!(" (with `--sets {}`, the repair reads only what is bad)", sets.join(","));
     }
     ParityTotals {
         text,

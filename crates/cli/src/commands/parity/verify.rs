@@ -7,7 +7,7 @@ use super::ParityTreeArgs;
 use super::report::{ParityReporter, verified_totals};
 use crate::ui::exit::Exit;
 use crate::ui::failure::Failure;
-use crate::ui::{Output, bad_file, shell};
+use crate::ui::{self, Output, bad_file, shell};
 
 /// What `verisum parity verify` takes.
 #[derive(Args, Debug)]
@@ -32,7 +32,10 @@ pub(super) fn run(arguments: &ParityVerifyArgs, output: &mut Output) -> Result<E
             false => verisum::parity::verify(tree, folder, &options, report),
         }
     })?;
-    let exit = reporter.end(&verified_totals(&found), buckets.costs())?;
+    let parity_damaged = if is_par2 { 0 } else { found.parity_damaged };
+    let can_be_repaired =
+        found.damaged + found.missing + parity_damaged > found.beyond_repair + found.parity_lost;
+    let exit = reporter.end(&verified_totals(&found, can_be_repaired), buckets.costs())?;
     if *json {
         return Ok(exit);
     }
@@ -42,13 +45,13 @@ pub(super) fn run(arguments: &ParityVerifyArgs, output: &mut Output) -> Result<E
     let advise = |what, verb| {
         bad_file::advise_mending(what, &format!("verisum parity {verb} {to}{}", word(tree)));
     };
-    let parity_damaged = if is_par2 { 0 } else { found.parity_damaged };
-    let can_be_repaired =
-        found.damaged + found.missing + parity_damaged > found.beyond_repair + found.parity_lost;
     if can_be_repaired {
         // A new file is made of files all of whose sets are there.
         let is_partly_lost = found.parity_lost > 0 && found.damaged > 0;
         advise("mend it", if is_partly_lost { "repair --in-place" } else { "repair" });
+    }
+    if found.beyond_repair > 0 {
+        ui::advise("of what is lost, copy some files back from elsewhere: parity may then repair the others");
     }
     // What is lost of the parity only new parity makes good; of files that are damaged there would be none.
     match (found.parity_lost > 0, can_be_repaired) {
