@@ -14,6 +14,10 @@ use super::{Scope, ScrubError, ScrubOptions, tree_guard};
 use crate::store::Catalog;
 use verisum_files::{Operation, Plan, hash_wanted};
 
+/// How many results may wait to be written: several batches, so that nobody waits while one is. They are fewer than
+/// [`Jobs`] remembers.
+const BEHIND: usize = 1 << 14;
+
 /// A tree of this machine.
 pub(super) struct LocalTree;
 
@@ -28,7 +32,7 @@ impl Passage for LocalTree {
 
     fn go<'w>(&mut self, work: &Work, mut writer: Writer<'w>) -> Result<(Writer<'w>, Outcome), ScrubError> {
         let judge = &work.judge;
-        let (sender, receiver) = mpsc::sync_channel(16 << 10);
+        let (sender, receiver) = mpsc::sync_channel(BEHIND);
         let mut jobs = Jobs::new(writer.catalog.again()?, work, sender.clone())?;
         let written = std::thread::scope(|threads| {
             let write = move || {

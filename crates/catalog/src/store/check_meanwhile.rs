@@ -1,6 +1,7 @@
 //! Checks a catalogue on a thread of its own, while those who will write to it begin to read.
 
-use std::path::Path;
+use std::io;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::thread::JoinHandle;
 
@@ -12,6 +13,7 @@ const CHECK_CACHE_KIB: i64 = 1 << 10;
 
 /// A check that has begun.
 pub(crate) struct PendingCheck {
+    path: PathBuf,
     thread: Mutex<Option<JoinHandle<Result<()>>>>,
     found: OnceLock<Result<()>>,
 }
@@ -20,10 +22,10 @@ impl PendingCheck {
     /// Waits for its end; whether nothing is wrong.
     pub(crate) fn is_sound(&self) -> bool {
         let join = || {
-            lock(&self.thread).take().map_or(Ok(()), |thread| match thread.join() {
-                Ok(found) => found,
-                Err(panic) => std::panic::resume_unwind(panic),
-            })
+            // SQLite asks too, and takes a panic for consent.
+            let failed = || CatalogError::io(&self.path, "read", io::Error::other("its check did not end"));
+            let thread = lock(&self.thread).take();
+            thread.and_then(|thread| thread.join().ok()).unwrap_or_else(|| Err(failed()))
         };
         self.found.get_or_init(join).is_ok()
     }
@@ -49,8 +51,8 @@ impl Catalog {
         };
         let thread = std::thread::Builder::new().spawn(check);
         let thread = thread.map_err(|error| CatalogError::io(self.path(), "read", error))?;
-        let check = PendingCheck { thread: Mutex::new(Some(thread)), found: OnceLock::new() };
-        let check = Arc::new(check);
+        let (path, thread) = (self.path().to_path_buf(), Mutex::new(Some(thread)));
+        let check = Arc::new(PendingCheck { path, thread, found: OnceLock::new() });
         let asked = check.clone();
         self.connection.commit_hook(Some(move || !asked.is_sound()));
         Ok(check)
