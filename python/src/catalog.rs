@@ -347,12 +347,13 @@ impl AcceptedFile {
 
 #[doc = stub!("accept")]
 #[pyfunction]
-#[pyo3(signature = (path, *, catalog, dry_run=false, cross_file_systems=false, hosts=None))]
+#[pyo3(signature = (path, *, catalog, dry_run=false, only_missing=false, cross_file_systems=false, hosts=None))]
 pub(crate) fn accept(
     py: Python<'_>,
     path: FsPath,
     catalog: FsPath,
     dry_run: bool,
+    only_missing: bool,
     cross_file_systems: bool,
     hosts: Option<Hosts>,
 ) -> PyResult<Vec<AcceptedFile>> {
@@ -363,7 +364,7 @@ pub(crate) fn accept(
         let (_lock, store) = open_to_write(&catalog).map_err(|error| Failure::from(&error))?;
         let path = wanted.file(&store).map_err(|error| Failure::from(&error))?;
         let now = Timestamp::now();
-        let what = Accept { path: &path, dry: dry_run, cross_file_systems, now };
+        let what = Accept { path: &path, dry: dry_run, only_missing, cross_file_systems, now };
         let mut found = Vec::new();
         let mut report = |accepted: Accepted| found.push(AcceptedFile(accepted));
         match is_address(&path) {

@@ -1964,6 +1964,7 @@ def accept(
     *,
     catalog: _Path,
     dry_run: bool = False,
+    only_missing: bool = False,
     cross_file_systems: bool = False,
     hosts: Hosts | None = None,
 ) -> list[Accepted]:
@@ -1974,6 +1975,7 @@ def accept(
         path: A file; or a directory, for all problem files below it.
         catalog: The catalogue's file.
         dry_run: Change nothing.
+        only_missing: Accept only that files are gone, and nothing that is bad or held.
         cross_file_systems: Also accept files on file systems that are mounted below the tree.
         hosts: How other machines are reached.
 

@@ -456,6 +456,7 @@ fn too_many_changes_are_held() {
     let what = Accept {
         path: Path::new(SRV),
         dry: false,
+        only_missing: false,
         cross_file_systems: false,
         now: Timestamp::of_milliseconds(1),
     };

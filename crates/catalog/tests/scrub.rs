@@ -239,6 +239,7 @@ fn no_ordinary_operation_is_suspicious_where_all_files_have_one_time() {
                 let what = Accept {
                     path: &tree,
                     dry: false,
+                    only_missing: false,
                     cross_file_systems: false,
                     now: Timestamp::of_milliseconds(now()),
                 };

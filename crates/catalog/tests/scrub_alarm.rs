@@ -92,8 +92,13 @@ impl World {
     }
 
     fn accept(&mut self, path: &Path) -> u64 {
-        let what =
-            Accept { path, dry: false, cross_file_systems: false, now: Timestamp::of_milliseconds(self.now) };
+        let what = Accept {
+            path,
+            dry: false,
+            only_missing: false,
+            cross_file_systems: false,
+            now: Timestamp::of_milliseconds(self.now),
+        };
         accept(&self.catalog, &what, &mut |accepted| assert_eq!(accepted.error, None)).unwrap() as u64
     }
 

@@ -386,6 +386,7 @@ impl World {
         let what = Accept {
             path: &tree,
             dry: false,
+            only_missing: false,
             cross_file_systems: false,
             now: Timestamp::of_milliseconds(World::now()),
         };

@@ -29,6 +29,9 @@ const FALLBACK: &str = "sha256";
 /// Why a file that is on another file system is not accepted.
 const ELSEWHERE: &str = "open: another file system is mounted there (--cross-file-systems enters it)";
 
+/// Why a file is not accepted as gone.
+const IS_BACK: &str = "it is there again: scrub it";
+
 /// A file that was accepted, or would be.
 #[derive(Clone, Debug)]
 pub struct Accepted {
@@ -53,6 +56,8 @@ pub struct Accept<'a> {
     pub path: &'a Path,
     /// Write nothing.
     pub dry: bool,
+    /// Accept only that files are gone, and nothing that is bad or held.
+    pub only_missing: bool,
     /// Other file systems below are entered; otherwise what is on them is left alone.
     pub cross_file_systems: bool,
     /// The time of now, for the records.
@@ -171,7 +176,8 @@ fn accept_with(
         let mut waiting = Vec::new();
         for (Position { directory, name, .. }, record) in page {
             let place = root.path.join(catalog.path_in_root(directory)?).join(OsStr::from_bytes(&name));
-            if place.starts_with(path) {
+            let is_meant = !what.only_missing || record.state == State::MISSING;
+            if place.starts_with(path) && is_meant {
                 found += 1;
                 is_any_damaged |= record.state == State::DAMAGED;
                 waiting.push(accepting.waiting(directory, OsStr::from_bytes(&name).into(), place, record)?);
@@ -190,7 +196,9 @@ fn accept_with(
             }
         }
     }
-    found += catalog.absolve_below(&root, path, what.dry)?;
+    if !what.only_missing {
+        found += catalog.absolve_below(&root, path, what.dry)?;
+    }
     if is_any_damaged && !what.dry {
         // The length that the sums had of it may not be the one that went with its record.
         catalog.recount(root.id)?;
@@ -254,6 +262,10 @@ impl Accepting<'_> {
     fn accept(&self, one: Waiting, read: Result<Option<Seen>, String>) -> Result<Accepted, ScrubError> {
         let Waiting { directory, name, old, mut accepted, .. } = one;
         match read {
+            Ok(Some(_)) if self.what.only_missing => {
+                accepted.error = Some(IS_BACK.to_string());
+                return Ok(accepted);
+            }
             Ok(new) => accepted.new = new,
             Err(error) => {
                 accepted.error = Some(error);

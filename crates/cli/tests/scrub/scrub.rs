@@ -64,6 +64,29 @@ fn a_bad_file_stays_bad_until_it_is_restored_or_accepted() {
 }
 
 #[test]
+fn what_is_gone_can_be_accepted_without_what_is_bad() {
+    let tree = Tree::new();
+    tree.scrub(&[]).clean();
+    let (bad, gone, back) = (tree.path("f1"), tree.path("f2"), tree.path("f3"));
+    let content = fs::read(&back).unwrap();
+    change_and_restore_time(&bad, "CONTENT 1");
+    fs::remove_file(&gone).unwrap();
+    fs::remove_file(&back).unwrap();
+    tree.scrub(&["--quiet"]);
+    // No scrub has read yet what it is now.
+    fs::write(&back, &content).unwrap();
+    let words = [s("accept"), s("--only-missing"), s("--catalog"), tree.catalog(), tree.root()];
+    let ended = verisum(&words);
+    let has = |text: &str, path: &Path| text.contains(&*path.to_string_lossy());
+    assert_eq!((ended.code, ended.out().lines().count()), (Some(3), 1), "{}", ended.out());
+    assert!(has(&ended.out(), &gone) && has(&ended.stderr, &back), "{}", ended.stderr);
+    assert!(ended.stderr.contains("it is there again: scrub it"), "{}", ended.stderr);
+    expect(&tree.scrub(&["--quiet"]), 1, &[("suspicious", &bad)]);
+    assert!(verisum(&words).stderr.contains("no file here has a problem"));
+    check(&tree.catalog());
+}
+
+#[test]
 fn many_missing_files_are_some_names_and_a_number() {
     let tree = Tree::new();
     for number in 0..30 {

@@ -36,6 +36,10 @@ pub(crate) struct AcceptArgs {
     #[arg(short = 'n', long)]
     dry_run: bool,
 
+    /// Accept only that files are gone, and nothing that is bad or held
+    #[arg(long)]
+    only_missing: bool,
+
     /// Also accept files on file systems that are mounted below a tree
     #[arg(long)]
     cross_file_systems: bool,
@@ -82,8 +86,13 @@ pub(crate) fn run(arguments: &AcceptArgs, output: &mut Output) -> Result<Exit, F
                 printed = print(&accepted, arguments, output);
             }
         };
-        let (dry, cross_file_systems) = (arguments.dry_run, arguments.cross_file_systems);
-        let what = Accept { path: &path, dry, cross_file_systems, now: Timestamp::now() };
+        let what = Accept {
+            path: &path,
+            dry: arguments.dry_run,
+            only_missing: arguments.only_missing,
+            cross_file_systems: arguments.cross_file_systems,
+            now: Timestamp::now(),
+        };
         let found = match is_address(&path) {
             true => remote(&catalog, &what, arguments, &mut report),
             false => scrub::accept(&catalog, &what, &mut report).map_err(Failure::from),
