@@ -79,7 +79,7 @@ fn what_is_gone_can_be_accepted_without_what_is_bad() {
     let ended = verisum(&words);
     let has = |text: &str, path: &Path| text.contains(&*path.to_string_lossy());
     assert_eq!((ended.code, ended.out().lines().count()), (Some(3), 1), "{}", ended.out());
-    assert!(has(&ended.out(), &gone) && has(&ended.stderr, &back), "{}", ended.stderr);
+    assert!(has(ended.out(), &gone) && has(&ended.stderr, &back), "{}", ended.stderr);
     assert!(ended.stderr.contains("it is there again: scrub it"), "{}", ended.stderr);
     expect(&tree.scrub(&["--quiet"]), 1, &[("suspicious", &bad)]);
     assert!(verisum(&words).stderr.contains("no file here has a problem"));
