@@ -164,7 +164,7 @@ fn sources(subject: &Subject) -> Option<String> {
         known.push("no copy is known".to_string());
     }
     let (files, known) = (counted(wanted, &format!("{what} file")), known.join(", "));
-    Some(format!("{files}: {known}. `verisum report` lists the commands."))
+    Some(format!("{files}: {known}. The page lists the commands."))
 }
 
 /// What is said where nothing is wrong. Tags hold no verdict, so that of their files less is known.
