@@ -128,6 +128,8 @@ def test_accept(tree: Path, catalog: Path) -> None:
         (str(tree / "sub" / "3"), False),
         (str(tree / "sub" / "5"), True),
     ]
+    gone = verisum.accept(tree, catalog=catalog, dry_run=True, only_missing=True)
+    assert [(one.was, one.now) for one in gone] == [("missing", None)]
     accepted = verisum.accept(tree / "sub" / "3", catalog=catalog)
     assert [one.error for one in accepted] == [None] and accepted[0].was in ("rot", "suspicious")
     assert accepted[0].recorded.digest != (tree / "sub" / "3").read_bytes()
