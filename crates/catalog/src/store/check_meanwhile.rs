@@ -1,4 +1,4 @@
-//! Checks a catalogue on a thread of its own, while those who will write to it begin to read.
+//! Checks a catalogue for damage in the background, while a scrub already reads. Nothing is written before it is done.
 
 use std::io;
 use std::path::{Path, PathBuf};

@@ -3,7 +3,7 @@
 //! JSON, mail and Nagios have the same facts.
 
 use std::collections::{HashMap, HashSet};
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
@@ -444,12 +444,12 @@ fn find_by_catalog(catalog: Option<&Path>, bad_files: &mut [BadFile]) {
     let named = CatalogArgs { catalog: catalog.map(Path::to_path_buf) };
     let catalog_option = catalog.map(repair_commands::of_catalog);
     let Ok(Some(catalog)) = named.open_if_there() else { return };
-    // The catalogue may hold a bad file for sound: it may be older.
-    let bad: HashSet<PathBuf> = bad_files.iter().map(|bad_file| bad_file.path.clone()).collect();
+    // The catalogue may hold a bad file for sound: it may be older. As text: in a bucket `a//b` and `a/b` are two objects.
+    let bad: HashSet<OsString> = bad_files.iter().map(|bad_file| bad_file.path.clone().into()).collect();
     let contents: Vec<(String, Vec<u8>)> = bad_files.iter().filter_map(content).collect();
     let mut found = HashMap::new();
     let looked = catalog.each_copy_of_contents(&contents, &mut |file| {
-        if file.record.state == State::Sound && file.record.size > 0 && !bad.contains(&file.path) {
+        if file.record.state == State::Sound && file.record.size > 0 && !bad.contains(file.path.as_os_str()) {
             let content = (file.algorithm, file.record.digest.as_bytes().to_vec());
             found.entry(content).or_insert(file.path);
         }

@@ -1,4 +1,4 @@
-//! Why a file could not be repaired, and why a copy of it did not do.
+//! Errors of repairs: why a file could not be repaired, and why a copy could not repair it.
 
 /// Why a file could not be repaired. It is as it was.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
