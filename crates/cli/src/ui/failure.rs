@@ -101,6 +101,12 @@ impl Failure {
         }
     }
 
+    /// Whether the catalogue is damaged.
+    pub(crate) fn is_damaged_catalog(&self) -> bool {
+        use verisum::catalog::scrub::ScrubError;
+        matches!(self, Failure::Catalog(error) | Failure::Scrub(ScrubError::Catalog(error)) if error.is_damage())
+    }
+
     /// What happened, in one line: the name, the operation, the cause.
     pub(crate) fn message(&self) -> String {
         match self {

@@ -7,9 +7,9 @@ use std::path::PathBuf;
 use std::process::{Child, Command};
 
 use common::scrubbing::{Tree, check, export, s, scrub};
-use common::{VERISUM, command, start, verisum, wait_until};
+use common::{VERISUM, change_and_restore_time, command, start, verisum, wait_until};
 use rustix::process::Signal;
-use verisum_testkit::{FsKind, Mount};
+use verisum_testkit::{FsKind, Mount, require_tool};
 
 #[test]
 fn nothing_is_written_over_the_catalogue() {
@@ -199,4 +199,76 @@ fn damage_to_the_catalogue_is_said_and_never_a_panic() {
     assert!(ended.stderr.contains("damaged"), "{}", ended.stderr);
     let ended = verisum([s("catalog"), s("check"), s("--catalog"), catalog]);
     assert_eq!(ended.code, Some(1), "{}", ended.stderr);
+}
+
+/// Damages the catalogue that it is told of in a way of this name.
+const DAMAGE: &str = r#"
+import os, sqlite3, sys
+path, kind = sys.argv[1:]
+if kind == "truncated":
+    os.truncate(path, os.path.getsize(path) // 2)
+    sys.exit()
+catalog = sqlite3.connect(path)
+schema = "UPDATE sqlite_schema SET sql = ? WHERE name = 'file_in_trouble'"
+if kind == "lost record":
+    catalog.execute("DELETE FROM file WHERE name = x'6631'")
+elif kind == "lost entries of an index":
+    sql, = catalog.execute("SELECT sql FROM sqlite_schema WHERE name = 'file_in_trouble'").fetchone()
+    for text in [sql.replace("state <> 0", "state > 99"), sql]:
+        catalog.execute("PRAGMA writable_schema = ON")
+        catalog.execute(schema, [text])
+        catalog.commit()
+        catalog.close()
+        catalog = sqlite3.connect(path)
+        if text != sql:
+            catalog.execute("REINDEX file_in_trouble")
+            catalog.commit()
+else:
+    size, = catalog.execute("PRAGMA page_size").fetchone()
+    page, = catalog.execute("SELECT rootpage FROM sqlite_schema WHERE name = ?", [kind]).fetchone()
+    catalog.close()
+    with open(path, "r+b") as file:
+        file.seek((page - 1) * size)
+        file.write(b"\x55" * size)
+    sys.exit()
+catalog.commit()
+catalog.close()
+"#;
+
+#[test]
+fn a_damaged_catalogue_tells_nothing_of_files() {
+    let Some(python) = require_tool("python3") else { return };
+    let tree = Tree::new();
+    let figures = tree.folder.path().join("figures");
+    let prometheus = format!("--prometheus={}", figures.display());
+    tree.scrub(&[]).clean();
+    change_and_restore_time(&tree.path("f4"), "CONTENT 4");
+    assert_eq!(tree.scrub(&[&prometheus]).code, Some(1));
+    let (catalog, sound) = (tree.catalog().canonicalize().unwrap(), tree.folder.path().join("sound.db"));
+    fs::copy(&catalog, &sound).unwrap();
+    let (name, root) = (catalog.display(), tree.root());
+    let pages = ["finding", "directory_by_name", "file", "root", "run"];
+    for kind in ["truncated", "lost record", "lost entries of an index"].iter().chain(&pages) {
+        fs::copy(&sound, &catalog).unwrap();
+        let damaged = Command::new(&python).args(["-c", DAMAGE]).arg(&catalog).arg(kind).status();
+        assert!(damaged.unwrap().success(), "{kind}");
+        let before = fs::read(&catalog).unwrap();
+        for style in [&["-v", &prometheus][..], &["--json"], &["--repair"]] {
+            let ended = tree.scrub(style);
+            let said = format!("{kind}: {}{}", ended.out(), ended.stderr);
+            assert_eq!((ended.code, ended.out(), ended.stderr.lines().count()), (Some(3), "", 1), "{said}");
+            assert!(ended.stderr.starts_with(&format!("verisum: {name}: ")), "{said}");
+            assert!(ended.stderr.contains("damaged") && ended.stderr.contains("catalog restore"), "{said}");
+        }
+        let nagios = tree.scrub(&["--nagios"]);
+        assert_eq!((nagios.code, nagios.out().lines().count()), (Some(3), 1), "{}", nagios.out());
+        assert!(nagios.out().starts_with(&format!("VERISUM UNKNOWN - {name}: ")), "{}", nagios.out());
+        assert!(before == fs::read(&catalog).unwrap(), "{kind}");
+        let told = fs::read_to_string(&figures).unwrap();
+        let failure = format!("verisum_scrub_failure{{root=\"{}\",reason=\"catalog\"}} 1\n", root.display());
+        assert!(told.contains("\nverisum_scrub_up 0\n") && told.contains(&failure), "{kind}: {told}");
+        for end in ["-wal", "-shm"] {
+            let _ = fs::remove_file(format!("{name}{end}"));
+        }
+    }
 }

@@ -156,7 +156,7 @@ impl ScrubArgs {
     }
 }
 
-/// Scrubs each directory. One that cannot be scrubbed does not keep the others from it.
+/// Scrubs each directory. One that cannot be scrubbed does not keep the others from it; a damaged catalogue does.
 pub(crate) fn run(arguments: &ScrubArgs, output: &mut Output) -> Result<Exit, Failure> {
     let ended = scrub_all(arguments, output);
     let roots = || {
@@ -200,7 +200,7 @@ fn scrub_all(arguments: &ScrubArgs, output: &mut Output) -> Result<Exit, Failure
         verisum::files::go_to_background();
     }
     let trees = Trees::new(arguments, &mut *output);
-    trees.here(&directories, &mut catalog, &mut options);
+    trees.here(&directories, &mut catalog, &mut options)?;
     let is_interrupted = options.stop.is_due();
     if !is_interrupted && !places.is_empty() {
         trees.there(&places, &catalog, &options)?;

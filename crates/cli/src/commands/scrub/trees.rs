@@ -24,7 +24,7 @@ use crate::ui::repair_commands::{Remedies, Remedy};
 use crate::ui::{self, Output, names, progress};
 
 /// The trees of a run: those of this machine first, one after the other, then those of hosts, some hosts at once.
-/// One that cannot be scrubbed does not keep the others from it.
+/// One that cannot be scrubbed does not keep the others from it, unless it is the catalogue that is damaged.
 pub(super) struct Trees<'a, 'o> {
     arguments: &'a ScrubArgs,
     /// Who has it may write.
@@ -35,6 +35,8 @@ pub(super) struct Trees<'a, 'o> {
     /// The first damaged files of parity, for Nagios.
     damaged_parity: Mutex<Vec<String>>,
     broken: Mutex<Result<(), Failure>>,
+    /// Why the catalogue is not to be used any more.
+    damage: Mutex<Option<Failure>>,
 }
 
 /// A tree, and what was found in it.
@@ -50,11 +52,17 @@ impl<'a, 'o> Trees<'a, 'o> {
             worst: Mutex::new(Exit::Clean),
             damaged_parity: Mutex::default(),
             broken: Mutex::new(Ok(())),
+            damage: Mutex::default(),
         }
     }
 
-    /// Scrubs directories of this machine.
-    pub(super) fn here(&self, directories: &[PathBuf], catalog: &mut Catalog, options: &mut ScrubOptions) {
+    /// Scrubs directories of this machine. Fails if the catalogue is damaged.
+    pub(super) fn here(
+        &self,
+        directories: &[PathBuf],
+        catalog: &mut Catalog,
+        options: &mut ScrubOptions,
+    ) -> Result<(), Failure> {
         let wanted = self.arguments.reading.progress();
         let results = &self.arguments.results;
         let reporter = ScrubReporter::new(&self.output, results.style(), results.failing());
@@ -63,7 +71,7 @@ impl<'a, 'o> Trees<'a, 'o> {
         let total = total(directories, catalog, options);
         progress::of_files(wanted, total, &told, || {
             for directory in directories {
-                if options.stop.is_due() {
+                if options.stop.is_due() || lock(&self.damage).is_some() {
                     break;
                 }
                 if let Ok(root) = Entry::followed(directory) {
@@ -76,9 +84,10 @@ impl<'a, 'o> Trees<'a, 'o> {
             }
         });
         self.printed(reporter);
+        self.sound()
     }
 
-    /// Scrubs trees on hosts. Nothing else may write to the catalogue meanwhile.
+    /// Scrubs trees on hosts. Nothing else may write to the catalogue meanwhile. Fails if it is damaged.
     pub(super) fn there(
         &self,
         places: &[OnHost],
@@ -91,6 +100,7 @@ impl<'a, 'o> Trees<'a, 'o> {
         let before = lock(&self.done).len();
         let shared = Mutex::new(catalog.again()?);
         hosts::each(places, self.arguments.many.at_once(), &|on| self.host(on, &hosts, &shared, options));
+        self.sound()?;
         let _ = lock(&shared).checkpoint();
         if let Some(costs) = self.arguments.hosts.costs() {
             match self.arguments.results.style() {
@@ -132,6 +142,9 @@ impl<'a, 'o> Trees<'a, 'o> {
         };
         let mut opened = hosts::place(hosts, &on.host);
         for address in &on.places {
+            if lock(&self.damage).is_some() {
+                break;
+            }
             let path = path(address);
             let ready = opened.as_mut().map_err(|failure| {
                 let why = hosts::without_name(&on.host, failure);
@@ -195,7 +208,10 @@ impl<'a, 'o> Trees<'a, 'o> {
             Err(error) => {
                 let failure = Failure::from(error);
                 lock(reporter).failed(path, &failure.message());
-                self.failed(path, &failure);
+                match failure.is_damaged_catalog() {
+                    true => *lock(&self.damage) = Some(failure),
+                    false => self.failed(path, &failure),
+                }
             }
         }
     }
@@ -244,6 +260,12 @@ impl<'a, 'o> Trees<'a, 'o> {
         self.worse(failure.exit());
         self.say(&failure.message());
         lock(&self.done).push((path.to_path_buf(), Err(Reason::of(failure))));
+    }
+
+    /// Fails if the catalogue turned out to be damaged: what it says of any tree may be wrong.
+    fn sound(&self) -> Result<(), Failure> {
+        lock(&self.output).found(*lock(&self.worst));
+        lock(&self.damage).take().map_or(Ok(()), Err)
     }
 
     fn printed(&self, reporter: Mutex<ScrubReporter>) {
