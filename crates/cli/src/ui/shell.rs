@@ -3,9 +3,11 @@
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 
+use verisum::files::text::is_unprintable;
+
 /// A name before a colon in a message: by the rules of a locale with UTF-8, or of one with ASCII only.
 pub(crate) fn quoted(name: &OsStr, utf8: bool) -> String {
-    let pieces = pieces(name.as_bytes(), utf8);
+    let pieces = pieces(name.as_bytes(), |c| is_printable(c) && (utf8 || c.is_ascii()));
     let plain = !pieces.is_empty()
         && pieces.iter().enumerate().all(|(place, piece)| match piece {
             Piece::Escaped(_) => false,
@@ -34,7 +36,7 @@ pub(crate) fn line() -> String {
 /// something there, else in single quotes, and as `"$(printf '…')"` if a byte of it cannot be printed: unlike `$'…'`
 /// every shell has that. What a substitution would take the newlines off from is `$'…'` all the same.
 pub(crate) fn word(name: &[u8]) -> String {
-    let pieces = pieces(name, true);
+    let pieces = pieces(name, |c| !is_unprintable(c));
     if pieces.iter().any(|piece| matches!(piece, Piece::Escaped(_))) {
         if pieces.last() == Some(&Piece::Escaped(b'\n')) {
             let escaped = pieces.iter().map(|piece| match piece {
@@ -76,11 +78,11 @@ enum Piece {
     Escaped(u8),
 }
 
-fn pieces(name: &[u8], utf8: bool) -> Vec<Piece> {
+fn pieces(name: &[u8], is_text: impl Fn(char) -> bool) -> Vec<Piece> {
     let mut pieces = Vec::with_capacity(name.len());
     for chunk in name.utf8_chunks() {
         for c in chunk.valid().chars() {
-            match is_printable(c) && (utf8 || c.is_ascii()) {
+            match is_text(c) {
                 true => pieces.push(Piece::Text(c)),
                 false => {
                     pieces.extend(c.encode_utf8(&mut [0; 4]).bytes().map(Piece::Escaped));
@@ -117,6 +119,7 @@ fn is_for_single(c: char, place: usize) -> bool {
     }
 }
 
+/// Whether the coreutils print a character as it is: also one that turns text around.
 fn is_printable(c: char) -> bool {
     !c.is_control() && !matches!(c, '\u{2028}' | '\u{2029}')
 }
@@ -178,6 +181,7 @@ mod tests {
             b"-\x01|",
             b"|a|",
             "größe".as_bytes(),
+            "a\u{202e}gpj.sh\u{2066}".as_bytes(),
             &every,
         ];
         for name in names {
@@ -199,6 +203,7 @@ mod tests {
         assert_eq!(word(names[2]), r"'a\b;c|d#e'");
         assert_eq!(word(names[7]), r#""$(printf 'a\0121\377\134\047|%%s')""#);
         assert_eq!(word(b"a\n"), r"$'a\012'");
+        assert_eq!(word("a\u{202e}b".as_bytes()), r#""$(printf 'a\342\200\256b')""#);
     }
 
     #[test]
