@@ -14,7 +14,7 @@ use verisum::digest::Output;
 use verisum::files::store::manifest::Listed;
 
 use super::record;
-use crate::ui::bad_file::{BadFile, BadFileRepair, NAMED, find_copies};
+use crate::ui::bad_file::{BadFile, BadFileRepair, NAMED, find_copies, join_sources};
 use crate::ui::repair_commands;
 
 /// The most good files whose content is remembered, as a copy of what may be found to be bad.
@@ -202,8 +202,10 @@ impl BadFiles {
             let mut at_paths = as_listed.map(|file| (file, path_of(file.list, &names[file.name.clone()])));
             let found = at_paths.find(|(_, path)| !is_bad(path.as_os_str()));
             let mend = match (bad_file.mend, &found) {
-                // The repair finds what its list has under another name.
-                (BadFileRepair::Directory { command, .. }, Some((file, _))) if file.list == list => {
+                // The repair finds what its list has under another name, if that is below its directory.
+                (BadFileRepair::Directory { command, below }, Some((file, copy)))
+                    if file.list == list && is_beside(copy, &bad_file.path, &below) =>
+                {
                     BadFileRepair::File(command)
                 }
                 (mend, _) => mend,
@@ -215,12 +217,25 @@ impl BadFiles {
         let mut claims = claims.into_iter();
         // The list that helps most speaks for all.
         let of_file = |count| claims.by_ref().take(count).max_by_key(BadFile::helpfulness);
-        (counts.into_iter().filter_map(of_file).collect(), beyond.len() as u64)
+        let mut files: Vec<BadFile> = counts.into_iter().filter_map(of_file).collect();
+        join_sources(&mut files);
+        (files, beyond.len() as u64)
     }
 }
 
 fn is_missing(claims: &[Claimed]) -> bool {
     claims.iter().all(|one| one.bad_file.outcome == MISSING)
+}
+
+/// Whether a copy is in the directory that a file is below.
+fn is_beside(copy: &Path, file: &Path, below: &Path) -> bool {
+    let directory = file.ancestors().nth(below.components().count());
+    directory.and_then(|directory| copy.strip_prefix(directory).ok()).is_some_and(is_plain)
+}
+
+/// Whether a path leads down at every step.
+fn is_plain(path: &Path) -> bool {
+    path.components().all(|step| matches!(step, Component::Normal(_)))
 }
 
 fn name(listed: &Listed) -> &Path {
@@ -240,8 +255,10 @@ fn bad_file(list: Option<ListAt>, path: PathBuf, listed: &Listed, outcome: &'sta
     let name = name(listed);
     let claim = listed.claims.first();
     let below: PathBuf = name.components().filter(|step| *step != Component::CurDir).collect();
-    let is_below = below.components().all(|step| matches!(step, Component::Normal(_)));
-    let list = list.filter(|list| list.path.is_file());
+    let is_below = is_plain(&below);
+    // A redirected stream leads to a file, and for another command to another one.
+    let is_stream = |path: &Path| path.starts_with("/dev") || path.starts_with("/proc");
+    let list = list.filter(|list| list.path.is_file() && !is_stream(list.path));
     let directory = list.map_or(Path::new(""), |list| list.base);
     let directory = if directory.as_os_str().is_empty() { Path::new(".") } else { directory };
     let mend = match (list, claim) {

@@ -105,12 +105,18 @@ impl BadFile {
                 | BadFileRepair::Directory { command, .. },
                 None,
             ) => Some(format!("{command} --from PLACE")),
-            (BadFileRepair::Directory { command, below }, Some(copy)) => {
-                let above =
-                    copy.ancestors().nth(below.components().count()).filter(|_| copy.ends_with(below))?;
-                Some(repair_commands::with_source(command, above))
+            (BadFileRepair::Directory { command, .. }, Some(_)) => {
+                Some(repair_commands::with_source(command, self.source()?))
             }
         }
+    }
+
+    /// The copy of the directory that the repair of that directory takes its copy from.
+    fn source(&self) -> Option<&Path> {
+        let (BadFileRepair::Directory { below, .. }, Some(copy)) = (&self.mend, &self.copy) else {
+            return None;
+        };
+        copy.ancestors().nth(below.components().count()).filter(|_| copy.ends_with(below))
     }
 
     /// What comes before any repair.
@@ -440,6 +446,41 @@ pub(crate) fn find_copies(catalog: Option<&Path>, bad_files: &mut [BadFile]) {
     }
 }
 
+/// Gives files of which copies are known one command for each directory, as that repairs all that is bad there, and puts
+/// those of one command one after the other.
+pub(crate) fn join_sources(bad_files: &mut [BadFile]) {
+    let mut sources: HashMap<String, Vec<PathBuf>> = HashMap::new();
+    for bad_file in bad_files.iter() {
+        if let (BadFileRepair::Directory { command, .. }, Some(source)) = (&bad_file.mend, bad_file.source())
+        {
+            let known = sources.entry(command.clone()).or_default();
+            if !known.iter().any(|one| one == source) {
+                known.push(source.to_path_buf());
+            }
+        }
+    }
+    for bad_file in bad_files.iter_mut() {
+        let is_joined = match &bad_file.mend {
+            BadFileRepair::Directory { .. } => bad_file.source().is_some() || bad_file.parity.is_some(),
+            BadFileRepair::File(_) => bad_file.copy.is_some(),
+            _ => false,
+        };
+        if let BadFileRepair::Directory { command, .. } | BadFileRepair::File(command) = &bad_file.mend
+            && is_joined
+            && let Some(known) = sources.get(command)
+        {
+            let start = command.clone();
+            let joined = known.iter().fold(start, |all, from| repair_commands::with_source(&all, from));
+            bad_file.mend = BadFileRepair::File(joined);
+        }
+    }
+    let commands: Vec<Option<String>> = bad_files.iter().map(BadFile::command).collect();
+    bad_files.sort_by_cached_key(|bad_file| {
+        let command = bad_file.command();
+        commands.iter().position(|one| *one == command)
+    });
+}
+
 fn find_by_catalog(catalog: Option<&Path>, bad_files: &mut [BadFile]) {
     let named = CatalogArgs { catalog: catalog.map(Path::to_path_buf) };
     let catalog_option = catalog.map(repair_commands::of_catalog);
@@ -463,10 +504,10 @@ fn find_by_catalog(catalog: Option<&Path>, bad_files: &mut [BadFile]) {
         // The repair looks there, as nothing at the path of the file has its content.
         if let (BadFileRepair::Directory { command, below }, Some(copy)) = (&bad_file.mend, &bad_file.copy)
             && !copy.ends_with(below)
-            && let Some(folder) = copy.parent()
+            && let Some(name) = copy.file_name()
         {
             let command = format!("{command}{}", catalog_option.as_deref().unwrap_or_default());
-            bad_file.mend = BadFileRepair::File(repair_commands::with_source(&command, folder));
+            bad_file.mend = BadFileRepair::Directory { command, below: name.into() };
         }
     }
 }

@@ -213,6 +213,75 @@ fn a_bad_file_of_a_list_is_mended_by_another_that_the_list_names() {
     assert_eq!(left.code, Some(1), "{}{}", left.out(), left.stderr);
 }
 
+/// What the repair of a directory does not take from its list it is told of, or no command is.
+#[test]
+fn a_copy_that_a_list_names_outside_its_directory_is_taken_from_there() {
+    let place = Place::new();
+    let bad = place.path.join("my tree/other");
+    for copy in ["mirror/other", "mirror/the same"] {
+        fs::write(place.path.join(copy), "other content").unwrap();
+    }
+    let whole = place.path.join("mirror/other");
+    let below = place.path.join("my tree/the same");
+    for (copy, is_mended) in [
+        ("../mirror/other", true),
+        (whole.to_str().unwrap(), true),
+        ("../mirror/the same", false),
+        (below.to_str().unwrap(), true),
+    ] {
+        if copy.ends_with("my tree/the same") {
+            fs::write(&below, "other content").unwrap();
+        }
+        assert_eq!(place.sh(&format!("cd 'my tree' && sha256sum other '{copy}' > SUMS")).code, Some(0));
+        change_and_restore_time(&bad, "OTHER CONTENT");
+        let found = place.sh("cd 'my tree' && verisum check SUMS");
+        assert!(found.stderr.contains("  a good copy is "), "{}", found.stderr);
+        assert_eq!(found.stderr.contains("mend it"), is_mended, "{copy}: {}", found.stderr);
+        if is_mended {
+            // It names the line that is not of the directory, and ends with 3.
+            let mended = place.sh(&command_in(&found.stderr));
+            assert!(matches!(mended.code, Some(0 | 3)), "{copy}: {}", mended.stderr);
+            assert_eq!(fs::read(&bad).unwrap(), b"other content", "{copy}");
+        } else {
+            fs::write(&bad, "other content").unwrap();
+        }
+    }
+}
+
+/// The command repairs all that is bad in the directory: so it has all copies that are known.
+#[test]
+fn files_of_one_list_have_one_command() {
+    let place = Place::new();
+    for (number, from) in ["one", "two"].into_iter().enumerate() {
+        fs::create_dir(place.path.join(from)).unwrap();
+        for folder in ["my tree", from] {
+            fs::write(place.path.join(folder).join(format!("f{number}")), format!("content {number}"))
+                .unwrap();
+        }
+    }
+    fs::write(place.path.join("my tree/a"), "a content").unwrap();
+    fs::write(place.path.join("my tree/copy of a"), "a content").unwrap();
+    fs::write(place.path.join("my tree/f00"), "no copy").unwrap();
+    assert_eq!(place.sh("verisum scrub one two").code, Some(0));
+    assert_eq!(place.sh("cd 'my tree' && sha256sum a 'copy of a' f* > ../SUMS").code, Some(0));
+    for name in ["a", "f0", "f00", "f1"] {
+        fs::write(place.path.join("my tree").join(name), "bad").unwrap();
+    }
+    let look = "verisum check -C 'my tree' SUMS";
+    let found = place.sh(look);
+    assert_eq!(found.stderr.matches("  the command below mends it\n").count(), 2, "{}", found.stderr);
+    assert_eq!(found.stderr.matches("  mend it: verisum repair ").count(), 1, "{}", found.stderr);
+    assert_eq!(found.stderr.matches("--from PLACE\n").count(), 1, "{}", found.stderr);
+    let mended = place.sh(&command_in(&found.stderr));
+    assert!(mended.out().contains("3 files repaired"), "{}{}", mended.out(), mended.stderr);
+    let again = place.sh(look);
+    assert_eq!(again.stderr.matches(": failed\n").count(), 1, "{}", again.stderr);
+    // A stream leads to another file when the command is run.
+    let stream = place.sh("cd 'my tree' && verisum check /dev/stdin < ../SUMS");
+    assert!(stream.stderr.contains("f00: failed\n"), "{}", stream.stderr);
+    assert!(!stream.stderr.contains("mend it"), "{}", stream.stderr);
+}
+
 #[test]
 fn many_missing_files_of_a_list_do_not_hide_a_bad_one() {
     let place = Place::new();

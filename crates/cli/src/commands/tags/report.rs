@@ -162,6 +162,7 @@ impl<'a> TagReporter<'a> {
         if !bad_files.is_empty() {
             bad_files.sort_by(|a, b| a.path.cmp(&b.path));
             bad_file::find_copies(self.catalog.as_deref(), &mut bad_files);
+            bad_file::join_sources(&mut bad_files);
             self.print(|output| bad_file::tell(&bad_files, beyond, None, self.json, output));
         }
     }
