@@ -338,6 +338,9 @@ fn where_no_file_of_a_list_is_here_its_host_is_to_be_named() {
         let hint =
             format!("list: if its files are on {host}, check them there: verisum check list {place}\n");
         assert!(told.contains(&hint), "{told}");
+        // The numbers would be taken for others there.
+        let told = text(&check(tree.path(), &["-a", "shake128", "list"]).err).to_string();
+        assert!(told.contains(&format!("verisum check -a shake128 list {place}\n")), "{told}");
     }
     // What is here is not elsewhere.
     std::fs::write(tree.path().join("list"), format!("{ABC}  web:data/a\n{ABC}  t/a\n")).unwrap();
@@ -415,7 +418,8 @@ fn an_assumption_that_may_be_wrong_is_told() {
     let taken = "verisum: list: 64 digits were taken for blake3, which a file has\nverisum: 1 verified\n";
     assert_eq!((ended.code, text(&ended.err)), (Some(0), taken));
     // What can be read only once is not tried, nor can be what no file has.
-    let said = "64 digits were taken for sha256 (-a names a different digest; `verisum image sum -c` checks ";
+    let said = "nothing matched: all files differ, or the 64 digits that were taken for sha256 are of another digest \
+                (-a names a different digest; `verisum image sum -c` checks ";
     let mut from_pipe = command("bash");
     from_pipe.args(["-c", &format!("cat list | {VERISUM} check")]);
     assert!(text(&run(from_pipe, tree.path()).err).contains(said));

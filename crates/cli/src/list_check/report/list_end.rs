@@ -95,7 +95,9 @@ impl CheckReport<'_, '_> {
             let root: &[u8] = if matches!(host, Host::Bucket(_)) { b"/" } else { b"." };
             let named = self.names.get(manifest).map_or(&b""[..], |name| name.as_bytes());
             let (place, name) = (Address::new(host.clone(), root).typed_form(), names::plain(&host.name()));
-            let command = format!("verisum check {} {}", shell::word(named), shell::word(&place));
+            let digest = self.options.algorithm.as_deref();
+            let digest = digest.map_or(String::new(), |id| format!(" -a {}", shell::word(id.as_bytes())));
+            let command = format!("verisum check{digest} {} {}", shell::word(named), shell::word(&place));
             self.say(&format!(
                 "{}: if its files are on {name}, check them there: {command}",
                 self.shown(manifest)
@@ -109,7 +111,8 @@ impl CheckReport<'_, '_> {
                 false => "; `verisum image sum -c` checks block hashes of images",
             };
             self.say(&format!(
-                "{}: nothing matched: {digits} digits were taken for {id} (-a names a different digest{or})",
+                "{}: nothing matched: all files differ, or the {digits} digits that were taken for {id} are of \
+                 another digest (-a names a different digest{or})",
                 self.shown(manifest)
             ))?;
         }
