@@ -55,9 +55,12 @@ main() {
         put 644 "$work/alias.3" "$PREFIX/share/man/man3/$page.3"
     done < <(sed -n 's/^\.Nm \(blkhash_[a-z_]*\).*/\1/p' crates/capi/man/blkhash.3 | sort -u)
 
-    completions bash "$PREFIX/share/bash-completion/completions/verisum"
-    completions zsh "$PREFIX/share/zsh/site-functions/_verisum"
-    completions fish "$PREFIX/share/fish/vendor_completions.d/verisum.fish"
+    local program
+    for program in verisum blksum; do
+        completions "$program" bash "$PREFIX/share/bash-completion/completions/$program"
+        completions "$program" zsh "$PREFIX/share/zsh/site-functions/_$program"
+        completions "$program" fish "$PREFIX/share/fish/vendor_completions.d/$program.fish"
+    done
 
     # What is only in the sources is linked there.
     sed -E 's#\]\((crates/[a-z]+|python|[A-Z-]+\.md|LICENSE-[A-Z]+)\)#](https://github.com/verisum/verisum/blob/main/\1)#' \
@@ -111,8 +114,8 @@ link() {
 }
 
 completions() {
-    "$built/verisum" completions "$1" >"$work/completions"
-    put 644 "$work/completions" "$2"
+    "$built/verisum" completions --program "$1" "$2" >"$work/completions"
+    put 644 "$work/completions" "$3"
 }
 
 pkg_config_file() {

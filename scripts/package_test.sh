@@ -63,7 +63,8 @@ debian() {
     ok "verisum demo" inside "cd /tmp && verisum demo"
     ok "man verisum-scrub" inside "man verisum-scrub | grep -q 'verisum scrub'"
     ok "man blkhash_new" inside "man blkhash_new | grep -q blkhash_new"
-    ok "bash completes" inside "bash -n /usr/share/bash-completion/completions/verisum"
+    ok "bash completes" inside "bash -n /usr/share/bash-completion/completions/verisum &&
+        bash -n /usr/share/bash-completion/completions/blksum"
     ok "blksum and verisum agree" inside 'truncate -s 1M /tmp/disk; echo data | dd of=/tmp/disk conv=notrunc
         [ "$(blksum /tmp/disk | cut -d " " -f 1)" = "$(verisum image sum --untagged /tmp/disk | cut -d " " -f 1)" ]'
     ok "systemd reads the units" inside "systemd-analyze verify --man=no 'verisum-scrub@srv-data.service' \

@@ -45,7 +45,8 @@ ok "the second time changes nothing" cmp "$work/first" "$work/second"
 for path in bin/verisum bin/blksum libexec/verisum/verisum-serve lib/libblkhash.so lib/libblkhash.so.0 include/blkhash.h \
     lib/pkgconfig/blkhash.pc share/man/man1/verisum.1 share/man/man1/blksum.1 share/man/man3/blkhash.3 \
     share/bash-completion/completions/verisum share/zsh/site-functions/_verisum \
-    share/fish/vendor_completions.d/verisum.fish share/doc/verisum/README.md \
+    share/fish/vendor_completions.d/verisum.fish share/bash-completion/completions/blksum \
+    share/zsh/site-functions/_blksum share/fish/vendor_completions.d/blksum.fish share/doc/verisum/README.md \
     share/doc/verisum/LICENSE-MIT share/doc/verisum/LICENSE-APACHE; do
     ok "there is $path" test -s "$work/usr/$path"
 done

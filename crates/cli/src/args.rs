@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand, ValueHint};
 use clap_complete::Shell;
 
+use crate::blksum;
 use crate::commands::bag::BagCommand;
 use crate::commands::bench::BenchArgs;
 use crate::commands::bench::recommend::RecommendArgs;
@@ -24,6 +25,7 @@ use crate::commands::scrub::ScrubCommand;
 use crate::commands::sum::SumArgs;
 use crate::commands::sum::links::LinksArgs;
 use crate::commands::tags::TagsCommand;
+use crate::ui::PROGRAM;
 use crate::ui::config::Config;
 use crate::ui::messages::MessageArgs;
 
@@ -167,6 +169,10 @@ pub(crate) enum Command {
     },
     /// Print the completions for a shell
     Completions {
+        /// The program that is completed
+        #[arg(long, value_name = "PROGRAM", default_value = PROGRAM, value_parser = [PROGRAM, blksum::PROGRAM])]
+        program: String,
+
         /// The shell
         shell: Shell,
     },

@@ -16,7 +16,7 @@ use crate::ui::progress::ShowProgress;
 use crate::ui::{self, Output, names};
 use crate::ui::{digests, kernel, signals, sizes};
 
-const PROGRAM: &str = "blksum";
+pub(crate) const PROGRAM: &str = "blksum";
 
 /// The largest queue that can be asked for.
 const MAX_QUEUE_DEPTH: usize = 128;
@@ -27,7 +27,7 @@ Print the block hash of a disk image
     blksum [-d NAME|--digest NAME] [-p|--progress] [-c|--cache]
            [-t N|--threads N] [--queue-depth N] [--read-size N]
            [--block-size N] [-l|--list-digests] [-h|--help]
-           [FILENAME]
+           [--version] [FILENAME]
 
   -d, --digest NAME    the digest (default sha256)
   -p, --progress       show progress on standard error, if it is a terminal
@@ -38,13 +38,14 @@ Print the block hash of a disk image
       --block-size N   the block size (default 64k); it changes the value
   -l, --list-digests   list the digests
   -h, --help           show this
+      --version        print the version
 
 Sizes may end in k, m or g. FILENAME is a raw or qcow2 file, a block device,
 a pipe or an NBD address (nbd://HOST/EXPORT, nbd+unix:///EXPORT?socket=FILE);
 without it, or with -, standard input is read.
 ";
 
-static OPTIONS: &[Definition] = &[
+pub(crate) static OPTIONS: &[Definition] = &[
     Definition { long: "digest", short: Some(b'd'), takes_value: true },
     Definition { long: "progress", short: Some(b'p'), takes_value: false },
     Definition { long: "cache", short: Some(b'c'), takes_value: false },
@@ -54,6 +55,7 @@ static OPTIONS: &[Definition] = &[
     Definition { long: "block-size", short: None, takes_value: true },
     Definition { long: "list-digests", short: Some(b'l'), takes_value: false },
     Definition { long: "help", short: Some(b'h'), takes_value: false },
+    Definition { long: "version", short: None, takes_value: false },
 ];
 
 /// The whole program.
@@ -95,6 +97,7 @@ fn run(output: &mut Output) -> Result<(), Failure> {
     output.ready()?;
     match action {
         Action::Help => output.text(HELP),
+        Action::Version => output.line(&format!("{PROGRAM} (verisum) {}", env!("CARGO_PKG_VERSION"))),
         Action::List => list(output),
         Action::Sum(arguments) => arguments.sum(output),
     }
@@ -104,6 +107,7 @@ fn run(output: &mut Output) -> Result<(), Failure> {
 #[derive(Debug)]
 enum Action {
     Help,
+    Version,
     List,
     Sum(Arguments),
 }
@@ -136,6 +140,7 @@ impl Arguments {
             };
             match option {
                 "help" => return Ok(Action::Help),
+                "version" => return Ok(Action::Version),
                 "list-digests" => return Ok(Action::List),
                 "digest" => parsed.digest = Some(value),
                 "progress" => parsed.progress = true,

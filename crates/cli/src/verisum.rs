@@ -140,7 +140,11 @@ fn run(config: &mut Config, output: &mut Output) -> Result<Exit, Failure> {
         Command::Recommend(arguments) => commands::bench::recommend::run(*arguments, output),
         Command::Demo => commands::demo::run(output),
         Command::Config { command } => commands::config::run(&command, (config, &definition()), output),
-        Command::Completions { shell } => commands::completions::run(definition(), shell, output),
+        Command::Completions { program, shell } => {
+            let definition =
+                if program == PROGRAM { definition() } else { commands::completions::of_blksum() };
+            commands::completions::run(definition, shell, output)
+        }
         Command::Man { folder } => commands::man::run(&mut definition(), &folder),
     }
 }

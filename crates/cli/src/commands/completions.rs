@@ -3,13 +3,16 @@
 //! Commands, options and digests are in the script. For trees and places the script asks `verisum complete`.
 
 use clap::builder::PossibleValuesParser;
+use clap::{Arg, ArgAction, ValueHint};
 use clap_complete::Shell;
 use verisum::digest::ALGORITHMS;
 
+use crate::blksum;
 use crate::ui::Output;
 use crate::ui::PROGRAM;
 use crate::ui::exit::Exit;
 use crate::ui::failure::Failure;
+use crate::ui::getopt::Definition;
 
 /// Around the function of clap for bash, which takes a word apart at `:` and `=`.
 const BASH: &str = r#"
@@ -77,9 +80,11 @@ complete -c verisum -l tree -r -a '(__fish_verisum_values)'
 pub(crate) fn run(command: clap::Command, shell: Shell, output: &mut Output) -> Result<Exit, Failure> {
     // The generator panics when it cannot write: give it memory.
     let mut script = Vec::new();
-    clap_complete::generate(shell, &mut with_digests(command), PROGRAM, &mut script);
+    let program = command.get_name().to_string();
+    clap_complete::generate(shell, &mut with_digests(command), &program, &mut script);
     let script = String::from_utf8_lossy(&script);
     output.text(&match shell {
+        _ if program != PROGRAM => script.into_owned(),
         Shell::Bash => format!("{script}{BASH}"),
         Shell::Zsh => {
             let named = script.replacen("\n_verisum() {", "\n_verisum_options() {", 1);
@@ -91,10 +96,27 @@ pub(crate) fn run(command: clap::Command, shell: Shell, output: &mut Output) -> 
     Ok(Exit::Clean)
 }
 
+/// The command line of blksum, which has a parser of its own.
+pub(crate) fn of_blksum() -> clap::Command {
+    let arg = |option: &Definition| {
+        let name = if option.long == "digest" { "DIGEST" } else { "N" };
+        let arg = Arg::new(option.long).long(option.long).action(ArgAction::SetTrue);
+        let arg = if option.takes_value { arg.action(ArgAction::Set).value_name(name) } else { arg };
+        match option.short {
+            Some(short) => arg.short(char::from(short)),
+            None => arg,
+        }
+    };
+    clap::Command::new(blksum::PROGRAM)
+        .disable_help_flag(true)
+        .args(blksum::OPTIONS.iter().map(arg))
+        .arg(Arg::new("FILENAME").value_hint(ValueHint::FilePath))
+}
+
 /// The command line, with the names of digests wherever one is taken. The parser takes other names too, and
 /// its messages are shorter without the list.
 pub(crate) fn with_digests(command: clap::Command) -> clap::Command {
-    let takes_digest = |arg: &clap::Arg| {
+    let takes_digest = |arg: &Arg| {
         arg.get_value_names().is_some_and(|names| names.iter().any(|name| name.contains("DIGEST")))
     };
     let names = || PossibleValuesParser::new(ALGORITHMS.iter().map(|algorithm| algorithm.id));

@@ -85,6 +85,13 @@ fn help_goes_to_standard_output() {
 }
 
 #[test]
+fn the_version_is_that_of_verisum() {
+    let wanted = format!("blksum (verisum) {}\n", env!("CARGO_PKG_VERSION"));
+    assert_eq!(blksum(["--version"]).clean(), wanted);
+    assert_eq!(blksum(["--vers", "/no/such"]).clean(), wanted);
+}
+
+#[test]
 fn every_mistake_is_one_line_and_code_1() {
     let even = "must be an even number of bytes, more than 0 and less than 4G";
     let cases: [(&[&str], String); 15] = [

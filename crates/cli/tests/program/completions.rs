@@ -204,3 +204,22 @@ fn zsh_offers_trees_and_places() {
     assert_eq!(found, ["archive", "my photos", "nas:/srv", "s3://backup/data"]);
     assert_eq!(ask("verisum repair --from s3", 4).unwrap(), ["s3://backup/data"]);
 }
+
+#[test]
+fn bash_completes_blksum() {
+    let Some(bash) = require_tool("bash") else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let script = verisum(["completions", "--program", "blksum", "bash"]).clean();
+    fs::write(folder.path().join("script"), script).unwrap();
+    let ask = |words: &str, current: usize| {
+        let script = format!(
+            "source ./script; COMP_WORDS=({words}); COMP_CWORD={current}; _blksum blksum \
+             \"${{COMP_WORDS[{current}]}}\" \"${{COMP_WORDS[{current}-1]}}\"; echo \"${{COMPREPLY[@]}}\""
+        );
+        let mut shell = Command::new(&bash);
+        Ended::of(shell.args(["-c", &script]).current_dir(folder.path()).output().unwrap()).clean()
+    };
+    assert_eq!(ask("blksum --block", 1), "--block-size\n");
+    assert_eq!(ask("blksum --ver", 1), "--version\n");
+    assert_eq!(ask("blksum --digest sha512-2", 2), "sha512-224 sha512-256\n");
+}
