@@ -180,7 +180,11 @@ fn born(path: &Path) -> Option<Moment> {
 /// Whether some recorded files are where they were, with their inodes, lengths and times. Devices are
 /// numbered anew when the system starts; the files know better.
 fn is_the_same_tree(catalog: &Catalog, root: &Root) -> Result<bool, ScrubError> {
-    let files = catalog.some_sound(root.id, PROBES)?;
+    let mut files = catalog.some_sound(root.id, PROBES)?;
+    if files.is_empty() {
+        // All may be missing because an empty mount point was taken for the tree.
+        files = catalog.in_trouble(root.id, &Position::START, true, PROBES)?;
+    }
     let top = Top::open(&root.path, false)?;
     let mut same = 0;
     for (Position { directory, name, .. }, record) in &files {

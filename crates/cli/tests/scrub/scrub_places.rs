@@ -286,3 +286,24 @@ fn what_is_not_there_is_told_with_what_to_do() {
         assert!(ended.stderr.contains(what), "{}", ended.stderr);
     }
 }
+
+/// An empty mount point was taken for the tree, and what belongs there is mounted again.
+#[test]
+fn a_tree_of_which_all_was_missing_is_known_again() {
+    let tree = Tree::new();
+    tree.scrub(&[]).clean();
+    let (root, away) = (tree.root(), tree.folder.path().join("away"));
+    fs::rename(&root, &away).unwrap();
+    fs::create_dir(&root).unwrap();
+    assert_eq!(tree.scrub(&[]).code, Some(3));
+    assert_eq!(tree.scrub(&["--quiet", "--replaced-root"]).code, Some(0));
+    // Another empty one is not it.
+    fs::rename(&root, tree.folder.path().join("empty")).unwrap();
+    fs::create_dir(&root).unwrap();
+    assert_eq!(tree.scrub(&[]).code, Some(3));
+    fs::remove_dir(&root).unwrap();
+    fs::rename(&away, &root).unwrap();
+    let back = tree.scrub(&[]);
+    assert_eq!((back.code, back.stderr.as_str()), (Some(0), ""), "{}", back.out());
+    assert!(!back.out().contains("missing"), "{}", back.out());
+}
