@@ -1,5 +1,7 @@
 //! Errors of repairs: why a file could not be repaired, and why a copy could not repair it.
 
+use verisum_files::place::Reason;
+
 /// Why a file could not be repaired. It is as it was.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -43,7 +45,16 @@ pub enum CopyFault {
     /// It is another name of the file.
     #[error("its other name has different content")]
     OtherName,
-    /// It could not be read.
+    /// It could not be read, as its place says.
+    #[error("{}", .0.message())]
+    NotRead(Reason),
+    /// Somebody wrote to it meanwhile.
+    #[error("it changed while it was read")]
+    Changed,
+    /// Its place said nothing of it.
+    #[error("read: no answer")]
+    NoAnswer,
+    /// Something else about it, or its place, failed.
     #[error("{why}")]
     Failed {
         /// What failed, and why.

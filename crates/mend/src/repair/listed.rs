@@ -15,7 +15,9 @@ use verisum_files::{Entry, Kind, Misjudged, SecondRead, Standing, Stat, Stop, Ve
 use super::damaged::{ANY_LENGTH, Damaged};
 use super::keep::require_room;
 use super::mend::{Done, MendedTree, Tree, is_of_nothing};
-use super::{RepairError, RepairOptions, RepairOutcome, RepairRefusal, RepairSummary, Repaired, Source};
+use super::{
+    CopyFault, RepairError, RepairOptions, RepairOutcome, RepairRefusal, RepairSummary, Repaired, Source,
+};
 
 /// How many files are compared and repaired together.
 const PAGE: usize = 1024;
@@ -148,7 +150,7 @@ pub fn repair_recorded(
 /// Fails for a list whose numbers are block hashes of images, which are not bad for that.
 fn require_digests(
     tree: &Path,
-    compared: &[(ExpectedContent, Result<Output, String>)],
+    compared: &[(ExpectedContent, Result<Output, CopyFault>)],
     looked_at: &mut usize,
     stop: &Stop,
 ) -> Result<(), RepairError> {
@@ -226,7 +228,7 @@ fn compare(
     own: &mut Source,
     page: Vec<ExpectedContent>,
     stop: &Stop,
-) -> Vec<(ExpectedContent, Result<Output, String>)> {
+) -> Vec<(ExpectedContent, Result<Output, CopyFault>)> {
     let mut of_digest: HashMap<String, Vec<ExpectedContent>> = HashMap::new();
     for recorded in page {
         of_digest.entry(recorded.digest.name().to_string()).or_default().push(recorded);

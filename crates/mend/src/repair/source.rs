@@ -11,6 +11,7 @@ use verisum_digest::{Digest, Output};
 use verisum_files::place::{FileAnswer, FileRequest, Files, Place, PlaceEvent, join};
 use verisum_files::{Stop, lock};
 
+use super::CopyFault;
 use super::damaged::{ANY_LENGTH, Damaged};
 use super::source_catalog::SourceCatalog;
 
@@ -96,9 +97,8 @@ impl<'a> Source<'a> {
         digest: &Digest,
         paths: Vec<Vec<u8>>,
         stop: &Stop,
-    ) -> Vec<Result<CopyDigest, String>> {
-        let unanswered = || Err("read: no answer".to_string());
-        let answers: Mutex<Vec<_>> = Mutex::new(paths.iter().map(|_| unanswered()).collect());
+    ) -> Vec<Result<CopyDigest, CopyFault>> {
+        let answers: Mutex<Vec<_>> = Mutex::new(paths.iter().map(|_| Err(CopyFault::NoAnswer)).collect());
         let requests = paths.into_iter().zip(0..);
         let mut requests = requests.map(|(path, tag)| FileRequest { path, tag, ..FileRequest::default() });
         let keep = |event: PlaceEvent| {
@@ -106,12 +106,12 @@ impl<'a> Source<'a> {
                 let mut answers = lock(&answers);
                 if let Some(answer) = answers.get_mut(request.tag as usize) {
                     *answer = match result {
-                        Ok(read) if read.changed => Err("it changed while it was read".to_string()),
+                        Ok(read) if read.changed => Err(CopyFault::Changed),
                         Ok(read) => match read.digest() {
                             Some(digest) => Ok(CopyDigest { digest, size: request.seen.size }),
-                            None => Err("read: no digest".to_string()),
+                            None => Err(CopyFault::NoAnswer),
                         },
-                        Err(error) => Err(error.reason().message()),
+                        Err(error) => Err(CopyFault::NotRead(error.reason())),
                     };
                 }
             }
@@ -120,8 +120,8 @@ impl<'a> Source<'a> {
         let ended = self.place.hash(std::slice::from_ref(digest), Files::Named(&mut requests), &keep);
         let mut answers = answers.into_inner().unwrap_or_else(PoisonError::into_inner);
         if let Err(error) = ended {
-            for answer in answers.iter_mut().filter(|answer| **answer == unanswered()) {
-                *answer = Err(error.to_string());
+            for answer in answers.iter_mut().filter(|answer| **answer == Err(CopyFault::NoAnswer)) {
+                *answer = Err(error.to_string().into());
             }
         }
         answers
@@ -149,5 +149,25 @@ impl Candidate {
     /// Its path on this machine.
     pub(super) fn here(&self) -> &Path {
         Path::new(OsStr::from_bytes(&self.path))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use verisum_files::place::{LocalPlace, Reason};
+
+    #[test]
+    fn what_cannot_be_read_has_a_reason_of_its_own() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("file"), "content").unwrap();
+        std::fs::create_dir(folder.path().join("folder")).unwrap();
+        let mut source = Source::new(folder.path(), Box::new(LocalPlace::default()));
+        let digest = Digest::find("sha256").unwrap();
+        let paths = ["file", "folder", "gone"].map(|name| source.path_of(Path::new(name)));
+        let found = source.digests(&digest, paths.to_vec(), &Stop::default());
+        let reasons: Vec<_> = found.into_iter().map(|found| found.err()).collect();
+        let not_read = |reason| Some(CopyFault::NotRead(reason));
+        assert_eq!(reasons, [None, not_read(Reason::Directory), not_read(Reason::Missing)]);
     }
 }

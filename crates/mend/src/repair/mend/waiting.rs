@@ -151,7 +151,6 @@ fn ask(
         let digest = &damaged[candidates[0].0].digest;
         let paths = candidates.iter().map(|(_, candidate)| candidate.path.clone()).collect();
         let digests = source.digests(digest, paths, stop);
-        let digests = digests.into_iter().map(|digest| digest.map_err(CopyFault::from));
         answers.extend(candidates.into_iter().zip(digests).map(|((at, file), digest)| (at, file, digest)));
     }
     answers.sort_by_key(|(at, ..)| *at);
