@@ -44,10 +44,9 @@ pub const fn data_byte(offset: u64) -> u8 {
 
 /// Writes the data bytes at `offset` of the message into `buf`.
 pub fn fill(buf: &mut [u8], offset: u64) {
-    let mut next = data_byte(offset);
-    for byte in buf {
-        *byte = next;
-        next = if next == 251 { 1 } else { next + 1 };
+    let period: Vec<u8> = (offset..offset + 251).map(data_byte).collect();
+    for chunk in buf.chunks_mut(period.len()) {
+        chunk.copy_from_slice(&period[..chunk.len()]);
     }
 }
 
