@@ -9,10 +9,10 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 use verisum::catalog::store::{
-    Catalog, CatalogError, ListedRecord, Moment, RecordFinding, Root, State, is_address,
+    Catalog, CatalogError, CatalogRecord, ListedRecord, Moment, RecordFinding, Root, State, is_address,
 };
 use verisum::digest::Output as DigestValue;
-use verisum::files::Excludes;
+use verisum::files::{Entry, Excludes, Stat};
 
 use crate::ui::catalog::{CatalogArgs, with_name};
 use crate::ui::failure::Failure;
@@ -487,15 +487,29 @@ fn find_by_catalog(catalog: Option<&Path>, bad_files: &mut [BadFile]) {
     let Ok(Some(catalog)) = named.open_if_there() else { return };
     // The catalogue may hold a bad file for sound: it may be older. As text: in a bucket `a//b` and `a/b` are two objects.
     let bad: HashSet<OsString> = bad_files.iter().map(|bad_file| bad_file.path.clone().into()).collect();
+    let stat = |path: &Path| Entry::named(path).and_then(|entry| entry.stat()).ok();
+    let inode = |stat: Stat| (stat.device, stat.inode);
+    let bad_inodes: HashSet<_> =
+        bad_files.iter().filter_map(|bad_file| stat(&bad_file.path)).map(inode).collect();
+    // It may be gone or changed since, or be another name of the bad file. An imported record knows no time.
+    let is_there = |path: &Path, record: &CatalogRecord| {
+        is_address(path)
+            || stat(path).is_some_and(|stat| {
+                let is_same_time = record.inode == 0 || record.mtime == stat.modified.into();
+                stat.size == record.size && is_same_time && !bad_inodes.contains(&inode(stat))
+            })
+    };
     let contents: Vec<(String, Vec<u8>)> = bad_files.iter().filter_map(content).collect();
     let mut found = HashMap::new();
-    let looked = catalog.each_copy_of_contents(&contents, &mut |file| {
-        if file.record.state == State::Sound && file.record.size > 0 && !bad.contains(file.path.as_os_str()) {
-            let content = (file.algorithm, file.record.digest.as_bytes().to_vec());
-            found.entry(content).or_insert(file.path);
-        }
-        Ok::<_, CatalogError>(())
-    });
+    let looked =
+        catalog.each_copy_of_contents(&contents, &mut |ListedRecord { path, record, algorithm, .. }| {
+            let content = (algorithm, record.digest.as_bytes().to_vec());
+            let may_be = record.state == State::Sound && record.size > 0 && !bad.contains(path.as_os_str());
+            if may_be && !found.contains_key(&content) && is_there(&path, &record) {
+                found.insert(content, path);
+            }
+            Ok::<_, CatalogError>(())
+        });
     if looked.is_err() {
         return;
     }

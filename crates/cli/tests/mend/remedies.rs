@@ -490,6 +490,21 @@ fn a_check_asks_the_catalogue_that_is_configured_or_named() {
     place.mends("verisum check --catalog c.db -C 'my tree' list");
 }
 
+/// The catalogue knows copies that are gone by now, or changed, and other names of the bad file.
+#[test]
+fn a_recorded_copy_is_named_while_it_is_there() {
+    let place = Place::new();
+    assert_eq!(place.sh("cp -al 'my tree' 0; cp -a mirror 1; cp -a mirror z; mv mirror 2").code, Some(0));
+    assert_eq!(place.sh("cd 'my tree' && verisum sum -r . > ../list").code, Some(0));
+    assert_eq!(place.sh("verisum scrub --quiet 0 1 2 z && rm -r 1/*").code, Some(0));
+    fs::write(place.path.join("2/a b").join(NAME), "new_ content").unwrap();
+    place.damage();
+    let found = place.sh("verisum check -C 'my tree' list");
+    let good = format!("a good copy is {}/z/a b/", place.path.display());
+    assert!(found.code == Some(1) && found.stderr.contains(&good), "{}", found.stderr);
+    place.mends("verisum check -C 'my tree' list");
+}
+
 #[test]
 fn what_an_image_check_names_mends() {
     let place = Place::new();
