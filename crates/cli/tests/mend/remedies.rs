@@ -505,6 +505,19 @@ fn a_recorded_copy_is_named_while_it_is_there() {
     place.mends("verisum check -C 'my tree' list");
 }
 
+/// No catalogue knows the copy, and the directory of the bad file has another name there.
+#[test]
+fn a_file_of_a_renamed_directory_is_mended_from_its_old_name() {
+    let place = Place::new();
+    assert_eq!(place.sh("mv 'mirror/a b' mirror/old && verisum scrub --quiet 'my tree'").code, Some(0));
+    for from in ["mirror/old", "mirror/old/*"] {
+        place.damage();
+        assert_eq!(place.sh("verisum scrub --quiet 'my tree'").code, Some(1));
+        place.run_remedy(&format!("verisum repair 'my tree/a b'/* --keep-bad bad --from {from}"));
+        assert_eq!(fs::read(place.bad()).unwrap(), b"good content", "{from}");
+    }
+}
+
 #[test]
 fn what_an_image_check_names_mends() {
     let place = Place::new();
