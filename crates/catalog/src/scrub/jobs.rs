@@ -15,7 +15,7 @@ use super::judge::{ScrubJudge, Token, is_bad};
 use super::merge::Level;
 use super::plan::{Dice, PAGE, Plan};
 use super::run::Work;
-use super::tally::Untried;
+use super::tally::{Met, Untried};
 use super::writer::Message;
 use super::{Scope, ScrubError, ScrubOptions, Tally};
 use crate::store::{Catalog, CatalogRecord, Moment, Position, RecordName, RecordSummary, Stamp, State};
@@ -86,6 +86,8 @@ enum Stage {
 pub(super) struct Outcome {
     /// Recorded files that the walk met, or that are missing.
     pub known: u64,
+    /// Recorded files that the walk met and that are not due.
+    pub not_due: Met,
     /// New and changed files for which there was no time.
     pub waiting: u64,
     /// Files that were not read because their device fails.

@@ -4,6 +4,8 @@ use std::collections::HashMap;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+use crate::store::Moment;
+
 /// Counters that all threads add to.
 #[derive(Default)]
 pub(super) struct Tally {
@@ -26,6 +28,20 @@ pub(super) struct Tally {
     /// Whether any device failed: all threads ask that for every file.
     has_failed: AtomicBool,
     failures: Mutex<HashMap<u64, Failures>>,
+}
+
+/// How many files were met, and when the stalest of them was verified.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Met {
+    pub(super) files: u64,
+    pub(super) oldest: Option<Moment>,
+}
+
+impl Met {
+    pub(super) fn add(&mut self, verified: Moment) {
+        self.files += 1;
+        self.oldest = Some(self.oldest.map_or(verified, |oldest| oldest.min(verified)));
+    }
 }
 
 /// Why a file that is due is not read.

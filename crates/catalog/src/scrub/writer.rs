@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use super::finish::bad_verdict;
 use super::run::Work;
-use super::tally::Untried;
+use super::tally::{Met, Untried};
 use super::{Scope, ScrubError, ScrubOptions, ScrubReport, ScrubSummary, SecondReading};
 use crate::store::{
     self, Catalog, CatalogRecord, Moment, RecordChange, RecordFinding, RecordName, Run, Seen, State, Trouble,
@@ -113,6 +113,8 @@ pub(super) struct Writer<'a> {
     pub(super) options: &'a ScrubOptions,
     pub(super) report: &'a mut (dyn FnMut(ScrubReport) + Send),
     pub(super) summary: ScrubSummary,
+    /// Files that are as recorded, with no more to be said of them.
+    pub(super) verified: Met,
     /// The names of the digests, by set.
     names: Vec<String>,
     spent: &'a SpentBoxes,
@@ -151,6 +153,7 @@ impl<'a> Writer<'a> {
             options,
             report,
             summary,
+            verified: Met::default(),
             names,
             spent,
             may_be_moved,
@@ -206,7 +209,10 @@ impl<'a> Writer<'a> {
         let mut spent = Vec::new();
         for message in batch.drain(..) {
             match message {
-                Message::Verified(_) => self.summary.add(Verdict::Ok, 1),
+                Message::Verified(file) => {
+                    self.summary.add(Verdict::Ok, 1);
+                    self.verified.add(file.record.verified);
+                }
                 Message::Judged(mut judged) => {
                     self.tell(&mut judged);
                     spent.push(judged);

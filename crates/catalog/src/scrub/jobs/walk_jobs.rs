@@ -199,6 +199,9 @@ impl Jobs<'_> {
             && (self.own.contains(&(stat.device, stat.inode))
                 || known.is_some_and(|known| !self.plan.is_fresh(&known, stat)))
         {
+            if let Some(known) = known {
+                self.outcome.not_due.add(known.verified);
+            }
             self.pass_over(&entry);
             return Ok(None);
         }
