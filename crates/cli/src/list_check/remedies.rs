@@ -70,6 +70,18 @@ struct Claimed {
     content: Content,
     /// The number of the list.
     list: usize,
+    /// The list and its digest, if the name in it is a whole path: where such names begin is known at its end.
+    of_whole_paths: Option<(PathBuf, Option<String>)>,
+}
+
+impl Claimed {
+    /// Whether it has a digest of the content, and the other claim another one.
+    fn contradicts(&self, other: &Claimed) -> bool {
+        let is_other = |(made, value): &ListedValue| {
+            other.content.values.iter().any(|(other, theirs)| other == made && theirs != value)
+        };
+        self.list == other.list && self.content.values.iter().any(is_other)
+    }
 }
 
 /// A good file: hardly any is asked for, so its whole path is made then.
@@ -103,6 +115,8 @@ pub(super) struct BadFiles {
     hashes: RandomState,
     /// The number of the list at hand.
     list: usize,
+    /// Of each list, the directory that all its names are below, if these are whole paths.
+    tops: HashMap<usize, Option<PathBuf>>,
     good: Vec<GoodFile>,
     /// Their values and their names, one after the other: as many small pieces between those that come and go, they would
     /// make every allocation slower.
@@ -142,8 +156,22 @@ impl BadFiles {
                 }
             },
         };
-        let (bad_file, content) = (bad_file(list, path, listed, outcome), Content::of(listed));
-        self.files[at].push(Claimed { bad_file, content, list: self.list });
+        let content = Content::of(listed);
+        let is_whole_path = name(listed).is_absolute() && listed.block_hash.is_none();
+        let of_whole_paths = list
+            .filter(|list| is_whole_path && is_named_again(list.path))
+            .map(|list| (absolute(list.path), list.algorithm.map(str::to_string)));
+        let bad_file = bad_file(list, path, listed, outcome);
+        self.files[at].push(Claimed { bad_file, content, list: self.list, of_whole_paths });
+    }
+
+    /// Takes note of where the names of the list at hand begin.
+    pub(super) fn meet(&mut self, listed: &Listed) {
+        let directory = name(listed).parent().filter(|directory| directory.is_absolute());
+        match self.tops.get_mut(&self.list) {
+            None => drop(self.tops.insert(self.list, directory.map(Path::to_path_buf))),
+            Some(top) => *top = top.take().zip(directory).map(|(top, directory)| common(top, directory)),
+        }
     }
 
     /// Counts one beyond the first.
@@ -190,13 +218,35 @@ impl BadFiles {
         catalog: Option<&Path>,
         path_of: impl Fn(usize, &[u8]) -> PathBuf,
     ) -> (Vec<BadFile>, u64) {
-        let BadFiles { files, beyond, hashes, good, values, names, .. } = self;
+        let BadFiles { mut files, beyond, hashes, good, values, names, tops, .. } = self;
         let counts: Vec<usize> = files.iter().map(Vec::len).collect();
         let paths = files.iter().flatten().map(|one| one.bad_file.path.as_os_str());
         let bad: HashSet<OsString> = paths.map(OsStr::to_os_string).collect();
         // What is good by one line may be bad by another.
         let is_bad = |path: &OsStr| bad.contains(path) || beyond.contains_key(&hashes.hash_one(path));
-        let with_copy = |Claimed { bad_file, content, list }: Claimed| {
+        let is_good = |path: &Path| {
+            good.iter().any(|file| {
+                names[file.name.clone()].ends_with(last(path))
+                    && path_of(file.list, &names[file.name.clone()]) == path
+            })
+        };
+        for claims in &mut files {
+            let is_contradicted = claims.iter().any(|one| claims.iter().any(|other| one.contradicts(other)))
+                || claims.first().is_some_and(|one| is_good(&one.bad_file.path));
+            for claim in claims {
+                match (&claim.of_whole_paths, tops.get(&claim.list)) {
+                    _ if is_contradicted => claim.bad_file.mend = BadFileRepair::Contradicted,
+                    (Some((list, algorithm)), Some(Some(top))) => {
+                        if let Ok(below) = claim.bad_file.path.strip_prefix(top) {
+                            claim.bad_file.mend =
+                                by_list(list, algorithm.as_deref(), top, below.to_path_buf());
+                        }
+                    }
+                    _ => {}
+                }
+            }
+        }
+        let with_copy = |Claimed { bad_file, content, list, .. }: Claimed| {
             let as_listed =
                 good.iter().filter(|file| content.may_be(&values[file.values.clone()], file.size));
             let mut at_paths = as_listed.map(|file| (file, path_of(file.list, &names[file.name.clone()])));
@@ -214,6 +264,8 @@ impl BadFiles {
         };
         let mut claims: Vec<BadFile> = files.into_iter().flatten().map(with_copy).collect();
         find_copies(catalog, &mut claims);
+        let is_contradicted = |one: &&mut BadFile| matches!(one.mend, BadFileRepair::Contradicted);
+        claims.iter_mut().filter(is_contradicted).for_each(|one| one.copy = None);
         let mut claims = claims.into_iter();
         // The list that helps most speaks for all.
         let of_file = |count| claims.by_ref().take(count).max_by_key(BadFile::helpfulness);
@@ -242,6 +294,37 @@ fn name(listed: &Listed) -> &Path {
     Path::new(OsStr::from_bytes(&listed.name))
 }
 
+/// The last name of a path.
+fn last(path: &Path) -> &[u8] {
+    path.file_name().unwrap_or_default().as_bytes()
+}
+
+/// The directory that both are in or below.
+fn common(one: PathBuf, other: &Path) -> PathBuf {
+    match other.starts_with(&one) {
+        true => one,
+        false => one.components().zip(other.components()).map_while(|(a, b)| (a == b).then_some(a)).collect(),
+    }
+}
+
+/// Whether the name of a list leads another command to the same list. A redirected stream leads to a file, and for
+/// another command to another one.
+fn is_named_again(list: &Path) -> bool {
+    list.is_file() && !list.starts_with("/dev") && !list.starts_with("/proc")
+}
+
+/// The repair of a directory by a list of what is below it.
+fn by_list(list: &Path, algorithm: Option<&str>, directory: &Path, below: PathBuf) -> BadFileRepair {
+    if !is_plain(&below) {
+        return BadFileRepair::Nothing;
+    }
+    if is_gone(directory) {
+        return BadFileRepair::Unmounted(absolute(directory));
+    }
+    let command = repair_commands::repair_by_list(algorithm, &absolute(list), &absolute(directory));
+    BadFileRepair::Directory { command, below }
+}
+
 fn is_gone(directory: &Path) -> bool {
     directory.symlink_metadata().is_err_and(|error| error.kind() == ErrorKind::NotFound)
 }
@@ -255,10 +338,7 @@ fn bad_file(list: Option<ListAt>, path: PathBuf, listed: &Listed, outcome: &'sta
     let name = name(listed);
     let claim = listed.claims.first();
     let below: PathBuf = name.components().filter(|step| *step != Component::CurDir).collect();
-    let is_below = is_plain(&below);
-    // A redirected stream leads to a file, and for another command to another one.
-    let is_stream = |path: &Path| path.starts_with("/dev") || path.starts_with("/proc");
-    let list = list.filter(|list| list.path.is_file() && !is_stream(list.path));
+    let list = list.filter(|list| is_named_again(list.path));
     let directory = list.map_or(Path::new(""), |list| list.base);
     let directory = if directory.as_os_str().is_empty() { Path::new(".") } else { directory };
     let mend = match (list, claim) {
@@ -266,12 +346,7 @@ fn bad_file(list: Option<ListAt>, path: PathBuf, listed: &Listed, outcome: &'sta
             repair_commands::repair_image(&path, &claim.digest)
                 .map_or(BadFileRepair::Nothing, BadFileRepair::FromCopy)
         }
-        (Some(_), Some(_)) if is_below && is_gone(directory) => BadFileRepair::Unmounted(absolute(directory)),
-        (Some(list), Some(_)) if is_below => {
-            let (path, directory) = (absolute(list.path), absolute(directory));
-            let command = repair_commands::repair_by_list(list.algorithm, &path, &directory);
-            BadFileRepair::Directory { command, below }
-        }
+        (Some(list), Some(_)) => by_list(list.path, list.algorithm, directory, below),
         _ => BadFileRepair::Nothing,
     };
     let algorithm = record::tag(listed).or_else(|| claim.map(|claim| claim.algorithm.to_string()));

@@ -219,6 +219,7 @@ impl<'a, 'o> CheckReport<'a, 'o> {
                 match looks.then(|| (self.instead)(manifest, &listed)).flatten() {
                     Some(what) => self.refuse(manifest, number, &what)?,
                     None => {
+                        self.bad.meet(&listed);
                         self.file(manifest, number, &listed, &outcome)?;
                         if self.may_repair_others(manifest, &listed, &outcome) {
                             self.bad.good(&listed);

@@ -53,6 +53,8 @@ pub(crate) struct BadFile {
 pub(crate) enum BadFileRepair {
     /// There is none.
     Nothing,
+    /// There is none, as lines of a list have different digests of it.
+    Contradicted,
     /// There is none as long as the directory of all the files is not there.
     Unmounted(PathBuf),
     /// It finds the copies that the catalogue or the list knows.
@@ -86,7 +88,7 @@ impl BadFile {
     /// The command as it is to be typed.
     pub(crate) fn command(&self) -> Option<String> {
         match (&self.mend, &self.copy) {
-            (BadFileRepair::Nothing | BadFileRepair::Unmounted(_), _) => None,
+            (BadFileRepair::Nothing | BadFileRepair::Contradicted | BadFileRepair::Unmounted(_), _) => None,
             (BadFileRepair::Accept(command), _) | (BadFileRepair::File(command), Some(_)) => {
                 Some(command.clone())
             }
@@ -200,16 +202,23 @@ impl BadFile {
     ) -> Vec<String> {
         let command = self.command().map(written);
         let content = match (&self.copy, &self.parity) {
-            _ if matches!(self.mend, BadFileRepair::Accept(_)) => None,
+            _ if matches!(self.mend, BadFileRepair::Accept(_) | BadFileRepair::Contradicted) => None,
             (Some(copy), _) => Some(GoodContent::Copy(quoted(copy.as_os_str()))),
             (None, Some(parity)) => Some(GoodContent::Parity(quoted(parity.as_os_str()))),
             (None, None) if self.needs_none() => Some(GoodContent::Empty),
             (None, None) => Some(GoodContent::Unknown),
         };
         let mut lines = remedy_lines(self, content, command);
-        if let BadFileRepair::Unmounted(top) = &self.mend {
-            let before_copy = lines.len().saturating_sub(1);
-            lines.insert(before_copy, format!("{} is not there: is it mounted?", quoted(top.as_os_str())));
+        match &self.mend {
+            BadFileRepair::Unmounted(top) => {
+                let before_copy = lines.len().saturating_sub(1);
+                lines
+                    .insert(before_copy, format!("{} is not there: is it mounted?", quoted(top.as_os_str())));
+            }
+            BadFileRepair::Contradicted => {
+                lines.push("another line has another digest of it: only you know which is right".to_string());
+            }
+            _ => {}
         }
         lines
     }

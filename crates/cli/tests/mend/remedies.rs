@@ -248,6 +248,43 @@ fn a_copy_that_a_list_names_outside_its_directory_is_taken_from_there() {
     }
 }
 
+#[test]
+fn a_list_of_whole_paths_is_mended_from_the_directory_of_all_of_them() {
+    let place = Place::new();
+    std::os::unix::fs::symlink("my tree", place.path.join("link")).unwrap();
+    for tree in ["my tree", "link"] {
+        assert_eq!(place.sh(&format!("verisum sum -r \"$PWD/{tree}/\" > list")).code, Some(0));
+        place.mends("verisum check list");
+    }
+    // A repair would take the others for names below that directory.
+    assert_eq!(place.sh("sha256sum mirror/*/* >> list").code, Some(0));
+    place.damage();
+    let found = place.sh("verisum check list");
+    assert!(found.stderr.contains(": failed\n") && !found.stderr.contains("mend it"), "{}", found.stderr);
+}
+
+/// A repair by such a list would take back what somebody wanted to have.
+#[test]
+fn a_list_that_contradicts_itself_mends_nothing() {
+    let place = Place::new();
+    let names = "cd 'my tree' && md5sum other > ../old && sha256sum other > ../wrong";
+    assert_eq!(place.sh(names).code, Some(0));
+    fs::write(place.path.join("my tree/other"), "newer content").unwrap();
+    fs::write(place.path.join("mirror/other"), "other content").unwrap();
+    let number = "0".repeat(64);
+    for line in [
+        "cd 'my tree' && (cat ../old && sha256sum other) > ../list",
+        "cd 'my tree' && (sha256sum \"$PWD/other\" && cat ../old) > ../list",
+        &format!("(cat wrong && echo '{number}  other') > list"),
+    ] {
+        assert_eq!(place.sh(line).code, Some(0), "{line}");
+        let found = place.sh("verisum check -C 'my tree' list");
+        assert_eq!(found.code, Some(1), "{line}: {}", found.stderr);
+        assert!(found.stderr.contains("another line has another digest"), "{line}: {}", found.stderr);
+        assert!(!found.stderr.contains("mend it"), "{line}: {}", found.stderr);
+    }
+}
+
 /// The command repairs all that is bad in the directory: so it has all copies that are known.
 #[test]
 fn files_of_one_list_have_one_command() {

@@ -3,7 +3,7 @@
 mod trust;
 
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::{Args, ValueHint};
@@ -133,7 +133,7 @@ pub(crate) fn run(arguments: &RepairArgs, output: &mut Output) -> Result<Exit, F
     let telling = RepairReport::new(["file", "summary"], arguments.json, arguments.quiet, output);
     let has_records = arguments.tags || arguments.trust.is_some() || !arguments.sums.is_empty();
     let worst = match way {
-        Some(way) if has_records => by_records(arguments, &way.leads, &options, telling)?,
+        Some(way) if has_records => by_records(arguments, &way, &options, telling)?,
         way => by_catalog(arguments, way, &options, telling)?,
     };
     output.flush()?;
@@ -177,15 +177,17 @@ fn parity_of(arguments: &RepairArgs) -> Result<Option<PathBuf>, Failure> {
 /// By lists or tags. Tags know of no copies, lists of those that they name.
 fn by_records(
     arguments: &RepairArgs,
-    tree: &Path,
+    way: &OwnWay,
     options: &RepairOptions,
     mut telling: RepairReport,
 ) -> Result<Exit, Failure> {
+    let tree = way.leads.as_path();
+    // The names in a list may go by a link.
+    let trees = [tree.to_path_buf(), way.named.clone()];
     let mut records = Vec::new();
     let (mut useless, mut lists, mut of_lists) = (0, Vec::new(), Exit::Clean);
     for list in &arguments.sums {
-        let (of_list, bad, exit) =
-            list_records::records_in(list, arguments.algorithm.as_deref(), &[tree.to_path_buf()])?;
+        let (of_list, bad, exit) = list_records::records_in(list, arguments.algorithm.as_deref(), &trees)?;
         records.extend(of_list.contents);
         lists.push((list, of_list.named));
         useless += bad;
