@@ -51,6 +51,7 @@ impl Passage for LocalTree {
             hash_wanted(&engine(work), &mut jobs, &wanted, &|hashed| judge.judge(hashed, &sender));
             drop(sender);
             jobs.close();
+            writing.thread().unpark();
             writing.join()
         });
         let writer = written.unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;

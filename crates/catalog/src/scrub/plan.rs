@@ -144,7 +144,7 @@ impl Plan {
     /// Whether there is no time for another file.
     pub(super) fn is_over(&self) -> bool {
         let is_late = || nanoseconds(self.start.elapsed()) >= self.end.load(Ordering::Relaxed);
-        !self.begins.load(Ordering::Relaxed) && is_late()
+        self.budget.is_some() && !self.begins.load(Ordering::Relaxed) && is_late()
     }
 
     /// The time by a clock that started at the time that the run was given.

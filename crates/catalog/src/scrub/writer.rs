@@ -7,7 +7,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::sync::Mutex;
 use std::sync::mpsc::{Receiver, TryRecvError};
-use std::thread::sleep;
+use std::thread::park_timeout;
 use std::time::{Duration, Instant};
 
 use super::finish::bad_verdict;
@@ -23,7 +23,8 @@ use verisum_files::{Stat, Verdict, VerdictClass, lock};
 /// How long a result waits to be kept.
 const INTERVAL: Duration = Duration::from_secs(1);
 
-/// How long results gather before they are looked at: to be woken for each takes longer than to write it.
+/// How long results gather before they are looked at: to be woken for each takes longer than to write it. Whoever has sent
+/// the last ends that.
 const GATHER: Duration = Duration::from_millis(5);
 
 /// How often what was committed is brought to the disk, against a loss of power.
@@ -181,7 +182,7 @@ impl<'a> Writer<'a> {
             while batch.len() < BATCH {
                 match receiver.try_recv() {
                     Ok(message) => batch.push(message),
-                    Err(TryRecvError::Empty) if Instant::now() < deadline => sleep(GATHER),
+                    Err(TryRecvError::Empty) if Instant::now() < deadline => park_timeout(GATHER),
                     Err(TryRecvError::Empty | TryRecvError::Disconnected) => break,
                 }
             }

@@ -63,7 +63,9 @@ impl Catalog {
     /// # Errors
     /// What is wrong, which is also why nothing could be committed.
     pub(crate) fn end_check(&self, check: Arc<PendingCheck>) -> Result<()> {
-        check.is_sound();
+        if !check.is_sound() {
+            self.keep_log();
+        }
         self.connection.commit_hook(None::<fn() -> bool>);
         Arc::into_inner(check).and_then(|check| check.found.into_inner()).unwrap_or(Ok(()))
     }
@@ -95,5 +97,10 @@ mod tests {
         assert_eq!(catalog.record(root.directory, OsStr::new("three")).unwrap(), None);
         // Nobody asks any more.
         add("three").unwrap();
+        // What the log has may damage more.
+        let files = || ["c.db", "c.db-wal"].map(|name| std::fs::read(folder.path().join(name)).unwrap());
+        let before = files();
+        drop(catalog);
+        assert!(before == files());
     }
 }

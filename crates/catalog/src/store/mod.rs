@@ -51,6 +51,7 @@ use std::path::{Path, PathBuf};
 pub(crate) use open::uri;
 use open::{OpenHere, Still};
 use pass_progress::Watcher;
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OptionalExtension, Params, Row};
 
 pub use absolute::{absolute, absolute_name, default_catalog};
@@ -236,7 +237,13 @@ impl Catalog {
     }
 
     fn damaged(&self, what: impl Into<String>) -> CatalogError {
+        self.keep_log();
         CatalogError::damaged(&self.path, &what.into())
+    }
+
+    /// Leaves the log beside the catalogue when this is closed: what is in it may damage more.
+    fn keep_log(&self) {
+        let _ = self.connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true);
     }
 }
 
