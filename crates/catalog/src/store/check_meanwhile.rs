@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::thread::JoinHandle;
 
-use super::{Catalog, CatalogError, Result};
+use super::{Catalog, CatalogError, Result, open};
 use verisum_files::lock;
 
 /// KiB of pages that it keeps in memory.
@@ -64,7 +64,7 @@ impl Catalog {
     /// What is wrong, which is also why nothing could be committed.
     pub(crate) fn end_check(&self, check: Arc<PendingCheck>) -> Result<()> {
         if !check.is_sound() {
-            self.keep_log();
+            open::keep_log(&self.connection, self.path());
         }
         self.connection.commit_hook(None::<fn() -> bool>);
         Arc::into_inner(check).and_then(|check| check.found.into_inner()).unwrap_or(Ok(()))

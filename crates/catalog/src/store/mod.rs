@@ -51,7 +51,6 @@ use std::path::{Path, PathBuf};
 pub(crate) use open::uri;
 use open::{OpenHere, Still};
 use pass_progress::Watcher;
-use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OptionalExtension, Params, Row};
 
 pub use absolute::{absolute, absolute_name, default_catalog};
@@ -195,6 +194,19 @@ impl Catalog {
         done.map_err(self.failed("write"))
     }
 
+    /// Lets the system begin to write what was committed since the log had this length to the disk, so that the next
+    /// checkpoint waits less. Returns its length now.
+    pub(crate) fn begin_writing_out(&self, since: u64) -> u64 {
+        // No lock is lost by closing this: SQLite locks the files beside it.
+        let Ok(log) = std::fs::File::open(lock::beside(&self.path, "-wal")) else { return 0 };
+        let length = log.metadata().map_or(0, |found| found.len());
+        // It drops what is on the disk already, too: so nothing is asked twice.
+        if let Some(new) = length.checked_sub(since).and_then(std::num::NonZero::new) {
+            let _ = rustix::fs::fadvise(&log, since, Some(new), rustix::fs::Advice::DontNeed);
+        }
+        length
+    }
+
     /// The files that the catalogue consists of, which no scrub should look at.
     pub fn own_files(&self) -> Vec<PathBuf> {
         own_files(&self.path)
@@ -237,13 +249,8 @@ impl Catalog {
     }
 
     fn damaged(&self, what: impl Into<String>) -> CatalogError {
-        self.keep_log();
+        open::keep_log(&self.connection, &self.path);
         CatalogError::damaged(&self.path, &what.into())
-    }
-
-    /// Leaves the log beside the catalogue when this is closed: what is in it may damage more.
-    fn keep_log(&self) {
-        let _ = self.connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true);
     }
 }
 

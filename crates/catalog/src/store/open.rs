@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::time::Duration;
 
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 
 use super::lock::beside;
@@ -48,6 +49,7 @@ impl Catalog {
         let (mut connection, version) = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE, Sharing::Shared)?;
         let failed = |e| CatalogError::database(path, "open", e);
         (|| {
+            connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, false)?;
             if connection.is_readonly("main")? {
                 return schema::stand_in(&connection, version);
             }
@@ -181,6 +183,8 @@ fn connect(path: &Path, flags: OpenFlags, sharing: Sharing) -> Result<(Connectio
         false => Connection::open_with_flags(path, flags),
     };
     let connection = opened.map_err(failed)?;
+    // Reading changes nothing, nor does it if the catalogue turns out to be damaged.
+    keep_log(&connection, path);
     connection.busy_timeout(Duration::from_secs(10)).map_err(failed)?;
     if sharing == Sharing::Alone {
         connection.pragma_update(None, "locking_mode", "exclusive").map_err(failed)?;
@@ -212,6 +216,11 @@ fn connect(path: &Path, flags: OpenFlags, sharing: Sharing) -> Result<(Connectio
         give_logs(path);
     }
     Ok((connection, version))
+}
+
+/// Leaves the log beside a catalogue as it is when the connection is closed, if there is anything in it.
+pub(super) fn keep_log(connection: &Connection, path: &Path) {
+    let _ = connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, has_log(path));
 }
 
 /// Gives the catalogue's group the files beside it: SQLite gives them its permissions and the group of the process.
@@ -345,6 +354,30 @@ mod tests {
         .unwrap();
         let error = Catalog::open(&path).err().unwrap();
         assert!(error.is_damage(), "{error}");
+    }
+
+    #[test]
+    fn the_log_of_a_catalogue_that_is_only_read_or_cannot_be_stays_as_it_is() {
+        let folder = tempfile::tempdir().unwrap();
+        let (path, killed) = (folder.path().join("c.db"), folder.path().join("killed.db"));
+        let catalog = Catalog::open(&path).unwrap();
+        catalog.connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())).unwrap();
+        catalog.add_root(Path::new("/srv"), Identity { device: 1, inode: 2 }).unwrap();
+        for end in ["", "-wal"] {
+            std::fs::copy(beside(&path, end), beside(&killed, end)).unwrap();
+        }
+        let files = || ["", "-wal"].map(|end| std::fs::read(beside(&killed, end)).unwrap());
+        let before = files();
+        assert_eq!(Catalog::open_to_read(&killed).unwrap().roots().unwrap().len(), 1);
+        assert!(before == files());
+        let mut damaged = before[0].clone();
+        damaged[100] ^= 0xff;
+        std::fs::write(&killed, &damaged).unwrap();
+        Catalog::open_existing(&killed).err().unwrap();
+        assert!([damaged, before[1].clone()] == files());
+        std::fs::write(&killed, &before[0]).unwrap();
+        assert_eq!(Catalog::open_existing(&killed).unwrap().roots().unwrap().len(), 1);
+        assert!(!beside(&killed, "-wal").exists());
     }
 
     #[test]

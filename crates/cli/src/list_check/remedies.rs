@@ -8,6 +8,7 @@ use std::hash::BuildHasher;
 use std::io::ErrorKind;
 use std::ops::Range;
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
 
 use verisum::digest::Output;
@@ -15,7 +16,7 @@ use verisum::files::store::manifest::Listed;
 
 use super::record;
 use crate::ui::bad_file::{BadFile, BadFileRepair, NAMED, find_copies, join_sources};
-use crate::ui::repair_commands;
+use crate::ui::{repair_commands, shell};
 
 /// The most good files whose content is remembered, as a copy of what may be found to be bad.
 const MOST: usize = 1 << 16;
@@ -70,8 +71,17 @@ struct Claimed {
     content: Content,
     /// The number of the list.
     list: usize,
-    /// The list and its digest, if the name in it is a whole path: where such names begin is known at its end.
-    of_whole_paths: Option<(PathBuf, Option<String>)>,
+    /// The list that may repair it, and its name there.
+    named: Option<(NamedList, PathBuf)>,
+}
+
+/// A list that another command can read again.
+struct NamedList {
+    path: PathBuf,
+    /// Where its names begin.
+    base: PathBuf,
+    /// What says how its names and numbers are meant.
+    options: String,
 }
 
 impl Claimed {
@@ -102,6 +112,8 @@ pub(super) struct ListAt<'a> {
     pub(super) base: &'a Path,
     /// The digest that its bare numbers are said to be of.
     pub(super) algorithm: Option<&'a str>,
+    /// Whether missing files are nothing to be told of.
+    pub(super) ignores_missing: bool,
 }
 
 /// The bad files of lists, and which good ones have their content by the same lists. A file that several lists name is
@@ -156,13 +168,11 @@ impl BadFiles {
                 }
             },
         };
-        let content = Content::of(listed);
-        let is_whole_path = name(listed).is_absolute() && listed.block_hash.is_none();
-        let of_whole_paths = list
-            .filter(|list| is_whole_path && is_named_again(list.path))
-            .map(|list| (absolute(list.path), list.algorithm.map(str::to_string)));
-        let bad_file = bad_file(list, path, listed, outcome);
-        self.files[at].push(Claimed { bad_file, content, list: self.list, of_whole_paths });
+        let named = list.filter(|_| listed.block_hash.is_none() && !listed.claims.is_empty());
+        let named = named.filter(|list| is_named_again(list.path));
+        let named = named.map(|list| (NamedList::of(list), name(listed).to_path_buf()));
+        let (bad_file, content) = (bad_file(path, listed, outcome), Content::of(listed));
+        self.files[at].push(Claimed { bad_file, content, list: self.list, named });
     }
 
     /// Takes note of where the names of the list at hand begin.
@@ -212,10 +222,11 @@ impl BadFiles {
     }
 
     /// The first bad ones with what is known of their copies, and how many there are beyond them. `path_of` makes whole
-    /// paths of the names in a list.
+    /// paths of the names in a list. No list repairs any of them if that is `unfit`.
     pub(super) fn bad_files(
         self,
         catalog: Option<&Path>,
+        unfit: Option<&'static str>,
         path_of: impl Fn(usize, &[u8]) -> PathBuf,
     ) -> (Vec<BadFile>, u64) {
         let BadFiles { mut files, beyond, hashes, good, values, names, tops, .. } = self;
@@ -224,26 +235,23 @@ impl BadFiles {
         let bad: HashSet<OsString> = paths.map(OsStr::to_os_string).collect();
         // What is good by one line may be bad by another.
         let is_bad = |path: &OsStr| bad.contains(path) || beyond.contains_key(&hashes.hash_one(path));
-        let is_good = |path: &Path| {
-            good.iter().any(|file| {
-                names[file.name.clone()].ends_with(last(path))
-                    && path_of(file.list, &names[file.name.clone()]) == path
-            })
-        };
-        for claims in &mut files {
-            let is_contradicted = claims.iter().any(|one| claims.iter().any(|other| one.contradicts(other)))
-                || claims.first().is_some_and(|one| is_good(&one.bad_file.path));
+        let contradicted = contradicted(&files, &good, &names, &path_of);
+        let good_paths = good.iter().map(|file| path_of(file.list, &names[file.name.clone()]));
+        let beyond_and_good = good_paths.filter_map(|path| beyond.get(&hashes.hash_one(path.as_os_str())));
+        let mut distrusted: HashSet<usize> = beyond_and_good.copied().collect();
+        distrusted.extend(contradicted.iter().flat_map(|at| &files[*at]).map(|claim| claim.list));
+        for (at, claims) in files.iter_mut().enumerate() {
             for claim in claims {
-                match (&claim.of_whole_paths, tops.get(&claim.list)) {
-                    _ if is_contradicted => claim.bad_file.mend = BadFileRepair::Contradicted,
-                    (Some((list, algorithm)), Some(Some(top))) => {
-                        if let Ok(below) = claim.bad_file.path.strip_prefix(top) {
-                            claim.bad_file.mend =
-                                by_list(list, algorithm.as_deref(), top, below.to_path_buf());
-                        }
-                    }
-                    _ => {}
-                }
+                let Some((list, name)) = &claim.named else { continue };
+                let unfit = unfit
+                    .or(distrusted.contains(&claim.list).then_some("other lines contradict its list"))
+                    .or(is_bad(list.path.as_os_str()).then_some("its list is bad itself"));
+                let top = tops.get(&claim.list).and_then(Option::as_deref);
+                claim.bad_file.mend = match unfit {
+                    _ if contradicted.contains(&at) => BadFileRepair::Contradicted,
+                    Some(why) => BadFileRepair::Unfit(why),
+                    None => list.repair(name, top, &claim.bad_file),
+                };
             }
         }
         let with_copy = |Claimed { bad_file, content, list, .. }: Claimed| {
@@ -313,16 +321,103 @@ fn is_named_again(list: &Path) -> bool {
     list.is_file() && !list.starts_with("/dev") && !list.starts_with("/proc")
 }
 
-/// The repair of a directory by a list of what is below it.
-fn by_list(list: &Path, algorithm: Option<&str>, directory: &Path, below: PathBuf) -> BadFileRepair {
-    if !is_plain(&below) {
-        return BadFileRepair::Nothing;
+impl NamedList {
+    fn of(list: ListAt) -> NamedList {
+        let mut options =
+            list.algorithm.map_or(String::new(), |name| format!(" -a {}", shell::word(name.as_bytes())));
+        if list.ignores_missing {
+            options.push_str(" --except-missing");
+        }
+        let base = if list.base.as_os_str().is_empty() { Path::new(".") } else { list.base };
+        NamedList { path: absolute(list.path), base: absolute(base), options }
     }
-    if is_gone(directory) {
-        return BadFileRepair::Unmounted(absolute(directory));
+
+    /// The repair of a file that it names: of the directory where its names begin, or which all that are whole paths are
+    /// below.
+    fn repair(&self, name: &Path, top: Option<&Path>, bad_file: &BadFile) -> BadFileRepair {
+        let (directory, below) = match (name.is_absolute(), top) {
+            (false, _) => (self.base.as_path(), Some(name)),
+            (true, Some(top)) => (top, name.strip_prefix(top).ok()),
+            (true, None) => return BadFileRepair::Nothing,
+        };
+        let below = below.unwrap_or(Path::new(""));
+        let below: PathBuf = below.components().filter(|step| *step != Component::CurDir).collect();
+        if !is_plain(&below) || directory.components().any(|step| step == Component::ParentDir) {
+            return BadFileRepair::Nothing;
+        }
+        if is_gone(directory) {
+            return BadFileRepair::Unmounted(directory.to_path_buf());
+        }
+        if let Some(why) = in_its_place(directory, &below) {
+            return BadFileRepair::Unfit(why);
+        }
+        let mut command = repair_commands::repair_by_list(&self.options, &self.path, directory);
+        if is_on_another_file_system(directory, &below) {
+            command.push_str(" --cross-file-systems");
+        }
+        let digest = bad_file.digest.as_ref();
+        match digest.is_some_and(|digest| repair_commands::is_empty(&bad_file.algorithm, None, digest)) {
+            true => BadFileRepair::File(command),
+            false => BadFileRepair::Directory { command, below },
+        }
     }
-    let command = repair_commands::repair_by_list(algorithm, &absolute(list), &absolute(directory));
-    BadFileRepair::Directory { command, below }
+}
+
+/// Which bad files have another digest in another line, by their places among all: by one they are good, or two lines of a
+/// list say two things.
+fn contradicted(
+    files: &[Vec<Claimed>],
+    good: &[GoodFile],
+    names: &[u8],
+    path_of: &impl Fn(usize, &[u8]) -> PathBuf,
+) -> HashSet<usize> {
+    let is_good = |path: &Path| {
+        let inode = inode(path);
+        let mut of_its_name = good
+            .iter()
+            .map(|file| (file.list, &names[file.name.clone()]))
+            .filter(|(_, name)| name.ends_with(last(path)));
+        of_its_name.any(|(list, name)| {
+            let other = path_of(list, name);
+            other == path || inode.is_some() && inode == self::inode(&other)
+        })
+    };
+    let is_contradicted = |claims: &Vec<Claimed>| {
+        claims.iter().any(|one| claims.iter().any(|other| one.contradicts(other)))
+            || claims.first().is_some_and(|one| is_good(&one.bad_file.path))
+    };
+    let contradicted = files.iter().enumerate().filter(|(_, claims)| is_contradicted(claims));
+    contradicted.map(|(at, _)| at).collect()
+}
+
+/// What makes two paths one file.
+fn inode(path: &Path) -> Option<(u64, u64)> {
+    path.metadata().ok().map(|found| (found.dev(), found.ino()))
+}
+
+/// What is where a file should be, so that no repair takes its place.
+fn in_its_place(directory: &Path, below: &Path) -> Option<&'static str> {
+    let mut at = directory.to_path_buf();
+    let mut steps = below.components().peekable();
+    while let Some(step) = steps.next() {
+        at.push(step);
+        let found = at.symlink_metadata().ok()?.file_type();
+        match steps.peek() {
+            Some(_) if found.is_symlink() => return Some("a link is in the place of its directory"),
+            Some(_) if !found.is_dir() => return Some("something else is in the place of its directory"),
+            None if !found.is_file() => return Some("something else is in its place"),
+            _ => {}
+        }
+    }
+    None
+}
+
+/// Whether a file is, or would be, on another file system than the directory above it.
+fn is_on_another_file_system(directory: &Path, below: &Path) -> bool {
+    let device = |path: &Path| path.metadata().ok().map(|found| found.dev());
+    let folder = directory.join(below);
+    let folder = folder.ancestors().skip(1).find_map(device);
+    folder.is_some_and(|folder| device(directory) != Some(folder))
 }
 
 fn is_gone(directory: &Path) -> bool {
@@ -333,20 +428,12 @@ fn absolute(path: &Path) -> PathBuf {
     std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf())
 }
 
-/// Of a file that a list names from a directory on.
-fn bad_file(list: Option<ListAt>, path: PathBuf, listed: &Listed, outcome: &'static str) -> BadFile {
-    let name = name(listed);
+/// What is told of a file that a list names. Its repair depends on all of the lists.
+fn bad_file(path: PathBuf, listed: &Listed, outcome: &'static str) -> BadFile {
     let claim = listed.claims.first();
-    let below: PathBuf = name.components().filter(|step| *step != Component::CurDir).collect();
-    let list = list.filter(|list| is_named_again(list.path));
-    let directory = list.map_or(Path::new(""), |list| list.base);
-    let directory = if directory.as_os_str().is_empty() { Path::new(".") } else { directory };
-    let mend = match (list, claim) {
-        (_, Some(claim)) if listed.block_hash.is_some() => {
-            repair_commands::repair_image(&path, &claim.digest)
-                .map_or(BadFileRepair::Nothing, BadFileRepair::FromCopy)
-        }
-        (Some(list), Some(_)) => by_list(list.path, list.algorithm, directory, below),
+    let mend = match claim {
+        Some(claim) if listed.block_hash.is_some() => repair_commands::repair_image(&path, &claim.digest)
+            .map_or(BadFileRepair::Nothing, BadFileRepair::FromCopy),
         _ => BadFileRepair::Nothing,
     };
     let algorithm = record::tag(listed).or_else(|| claim.map(|claim| claim.algorithm.to_string()));

@@ -55,6 +55,8 @@ pub(crate) struct CheckReport<'a, 'o> {
     /// Where the names of each list begin.
     pub(super) bases: Vec<Option<PathBuf>>,
     bad: BadFiles,
+    /// Whether a list could not be read, or not to its end.
+    lists_unread: bool,
     /// Files for which a place did not answer.
     not_asked: u64,
 }
@@ -163,6 +165,7 @@ impl<'a, 'o> CheckReport<'a, 'o> {
             is_over: false,
             bases: Vec::new(),
             bad: BadFiles::default(),
+            lists_unread: false,
             not_asked: 0,
         }
     }
@@ -274,7 +277,8 @@ impl<'a, 'o> CheckReport<'a, 'o> {
         }
         if self.is_own() && !self.options.status && !self.bad.is_empty() {
             let (bad, catalog) = (std::mem::take(&mut self.bad), self.options.catalog.as_deref());
-            let (bad_files, beyond) = bad.bad_files(catalog, |list, name| self.whole_path(list, name));
+            let unfit = self.unfit();
+            let (bad_files, beyond) = bad.bad_files(catalog, unfit, |list, name| self.whole_path(list, name));
             let json = self.options.json;
             self.output.with(|output| bad_file::tell(&bad_files, beyond, None, json, output))?;
         }
@@ -488,9 +492,17 @@ impl<'a, 'o> CheckReport<'a, 'o> {
         let base = self.base(manifest).to_path_buf();
         // No list repairs what is not on this machine, and standard input cannot be read again.
         let list = self.names.get(manifest).filter(|name| self.place.is_none() && *name != "-");
-        let algorithm = self.options.algorithm.as_deref();
-        let list = list.map(|path| ListAt { path: Path::new(path), base: &base, algorithm });
+        let (algorithm, ignores_missing) = (self.options.algorithm.as_deref(), self.options.ignore_missing);
+        let list = list.map(|path| ListAt { path: Path::new(path), base: &base, algorithm, ignores_missing });
         self.bad.add(list, path, listed, outcome);
+    }
+
+    /// Why no list repairs what it names.
+    fn unfit(&self) -> Option<&'static str> {
+        let unread =
+            self.lists_unread.then_some("a list could not be read: it may be a directory that is not there");
+        let left_out = self.options.excludes.is_some();
+        unread.or(left_out.then_some("it would repair what --exclude leaves out, too"))
     }
 
     /// Where the names of a list begin.

@@ -55,6 +55,8 @@ pub(crate) enum BadFileRepair {
     Nothing,
     /// There is none, as lines of a list have different digests of it.
     Contradicted,
+    /// There is none, for this reason.
+    Unfit(&'static str),
     /// There is none as long as the directory of all the files is not there.
     Unmounted(PathBuf),
     /// It finds the copies that the catalogue or the list knows.
@@ -88,7 +90,13 @@ impl BadFile {
     /// The command as it is to be typed.
     pub(crate) fn command(&self) -> Option<String> {
         match (&self.mend, &self.copy) {
-            (BadFileRepair::Nothing | BadFileRepair::Contradicted | BadFileRepair::Unmounted(_), _) => None,
+            (
+                BadFileRepair::Nothing
+                | BadFileRepair::Contradicted
+                | BadFileRepair::Unfit(_)
+                | BadFileRepair::Unmounted(_),
+                _,
+            ) => None,
             (BadFileRepair::Accept(command), _) | (BadFileRepair::File(command), Some(_)) => {
                 Some(command.clone())
             }
@@ -218,6 +226,7 @@ impl BadFile {
             BadFileRepair::Contradicted => {
                 lines.push("another line has another digest of it: only you know which is right".to_string());
             }
+            BadFileRepair::Unfit(why) => lines.push(format!("no command repairs it: {why}")),
             _ => {}
         }
         lines

@@ -143,11 +143,10 @@ pub(crate) fn repair_by_scrub(catalog: &Path, directory: &Path) -> String {
 
 /// What repairs the files of a directory by a list. That does not say whether somebody wrote to a file since, so that
 /// what is there is kept.
-pub(crate) fn repair_by_list(algorithm: Option<&str>, list: &Path, directory: &Path) -> String {
+pub(crate) fn repair_by_list(options: &str, list: &Path, directory: &Path) -> String {
     let keep = keep_bad(Some(directory));
     let [list, directory] = [list, directory].map(|path| shell::word(path.as_os_str().as_bytes()));
-    let algorithm = algorithm.map_or(String::new(), |name| format!(" -a {}", shell::word(name.as_bytes())));
-    format!("verisum repair{algorithm} --sums {list}{keep} {directory}")
+    format!("verisum repair{options} --sums {list}{keep} {directory}")
 }
 
 /// What repairs a raw image by the block map beside it, if that is of the image with this block hash.

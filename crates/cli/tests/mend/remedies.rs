@@ -285,6 +285,75 @@ fn a_list_that_contradicts_itself_mends_nothing() {
     }
 }
 
+/// The command is for the whole list: it would replace what another list calls good, what is left out, or what should be
+/// in a directory that is not there.
+#[test]
+fn a_command_repairs_no_more_than_what_was_found() {
+    let place = Place::new();
+    fs::copy(place.path.join("my tree/other"), place.path.join("mirror/other")).unwrap();
+    assert_eq!(place.sh("verisum scrub mirror").code, Some(0));
+    assert_eq!(place.sh("cd 'my tree' && sha256sum other */* > ../old").code, Some(0));
+    fs::write(place.path.join("my tree/other"), "newer content").unwrap();
+    assert_eq!(place.sh("cd 'my tree' && sha256sum other > ../new").code, Some(0));
+    // Somebody changed the list, in a way that does not matter.
+    assert_eq!(place.sh("sha256sum $PWD/old > of-lists && echo >> old").code, Some(0));
+    place.damage();
+    let by_old = format!("--sums '{}/old'", place.path.display());
+    assert!(place.sh("verisum check -C 'my tree' old").stderr.contains(&by_old));
+    for (lists, why) in [
+        ("-C 'my tree' old new", "other lines contradict its list"),
+        ("-C 'my tree' --exclude other old", "--exclude"),
+        ("-C 'my tree' old gone", "a list could not be read"),
+        ("-C 'my tree' of-lists old", "its list is bad itself"),
+    ] {
+        let found = place.sh(&format!("verisum check {lists}"));
+        assert_eq!(found.code, Some(1), "{lists}: {}", found.stderr);
+        let line = found.stderr.lines().find(|line| line.contains("no command repairs it: "));
+        assert!(line.is_some_and(|line| line.contains(why)), "{lists}: {}", found.stderr);
+        assert!(!found.stderr.contains(&by_old), "{lists}: {}", found.stderr);
+    }
+    // What was ignored stays so.
+    fs::remove_file(place.path.join("my tree/other")).unwrap();
+    let found = place.sh("verisum check -C 'my tree' --ignore-missing old");
+    let mended = place.sh(&command_in(&found.stderr));
+    assert!(mended.out().contains("1 file repaired"), "{}{}", mended.out(), mended.stderr);
+    assert!(!place.path.join("my tree/other").exists(), "it was not asked for");
+}
+
+#[test]
+fn what_no_repair_replaces_has_no_command() {
+    let place = Place::new();
+    assert_eq!(place.sh("verisum scrub mirror && cd 'my tree' && sha256sum */* > ../list").code, Some(0));
+    place.damage();
+    for (change, why) in [
+        ("mv 'my tree/a b' real && ln -s ../real 'my tree/a b'", "a link is in the place of its directory"),
+        ("rm 'my tree/a b' && echo > 'my tree/a b'", "something else is in the place of its directory"),
+        ("rm 'my tree/a b' && mkdir 'my tree/a b' && mkdir \"$0\"", "something else is in its place"),
+    ] {
+        let change =
+            change.replace("$0", &format!("my tree/a b/{}", NAME.replace('"', "\\\"").replace('$', "\\$")));
+        assert_eq!(place.sh(&change).code, Some(0), "{change}");
+        let found = place.sh("verisum check -C 'my tree' list");
+        assert!(
+            found.stderr.contains(&format!("no command repairs it: {why}")),
+            "{change}: {}",
+            found.stderr
+        );
+        assert!(!found.stderr.contains("mend it"), "{change}: {}", found.stderr);
+    }
+}
+
+#[test]
+fn an_empty_file_of_a_list_is_mended_without_a_copy() {
+    let place = Place::new();
+    assert_eq!(place.sh("cd mirror && : > empty && sha256sum empty > ../list").code, Some(0));
+    fs::write(place.path.join("mirror/empty"), "full").unwrap();
+    let found = place.sh("verisum check -C mirror list");
+    assert!(!found.stderr.contains("PLACE"), "{}", found.stderr);
+    place.run_remedy(&command_in(&found.stderr));
+    assert_eq!(fs::read(place.path.join("mirror/empty")).unwrap(), b"");
+}
+
 /// The command repairs all that is bad in the directory: so it has all copies that are known.
 #[test]
 fn files_of_one_list_have_one_command() {

@@ -50,7 +50,7 @@ pub(crate) struct RepairArgs {
     #[arg(long, value_name = "PLACE", conflicts_with_all = ["sums", "tags"], value_hint = ValueHint::AnyPath)]
     trust: Option<OsString>,
 
-    /// A copy of PATH: a directory or file, HOST:PATH or ssh://HOST/PATH. Can be given several times
+    /// A copy of PATH: a directory or file, HOST:PATH, ssh://HOST/PATH or s3://BUCKET/PREFIX. Can be given several times
     #[arg(long, value_name = "PLACE", value_hint = ValueHint::AnyPath)]
     from: Vec<OsString>,
 
@@ -95,7 +95,7 @@ pub(crate) struct RepairArgs {
     #[command(flatten)]
     pub(crate) progress: ProgressArgs,
 
-    /// A directory or file that is in the catalogue, here or at HOST:PATH; with --sums or --tags any directory of this
+    /// A directory or file that is in the catalogue, here or at HOST:PATH; with --sums, --tags or --trust any directory of this
     /// machine
     #[arg(value_name = "PATH", value_hint = ValueHint::AnyPath)]
     path: PathBuf,
@@ -202,7 +202,9 @@ fn by_records(
         }
     };
     let has_copies = records.iter().any(|record| record.copies.is_some());
-    if arguments.from.is_empty() && arguments.trust.is_none() && parity.is_empty() && !has_copies {
+    let has_empty = records.iter().any(|record| repair::is_of_nothing(&record.digest, &record.value));
+    let may_repair = has_copies || has_empty;
+    if arguments.from.is_empty() && arguments.trust.is_none() && parity.is_empty() && !may_repair {
         return Err(Failure::Usage(
             "--sums and --tags need a copy or parity: --from PLACE, --parity DIR".to_string(),
         ));

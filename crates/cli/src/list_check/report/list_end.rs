@@ -48,6 +48,7 @@ impl CheckReport<'_, '_> {
             self.say(&format!("{}: {untold}", self.shown(manifest)))?;
         }
         if let Some(error) = error {
+            self.lists_unread = true;
             self.worse(list.class.end(false).into());
             return self.unreadable_list(manifest, error);
         }
