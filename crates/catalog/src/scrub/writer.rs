@@ -122,8 +122,6 @@ pub(super) struct Writer<'a> {
     /// New files may be moved ones, because there are records already, or bad files in other trees.
     may_be_moved: bool,
     checkpoint: Instant,
-    /// How much of the log is on its way to the disk.
-    written_out: u64,
     /// What is missing since then was not reported yet.
     pub(super) news_since: Moment,
     /// Files that were read and have the recorded length and another time of modification: those with another
@@ -161,7 +159,6 @@ impl<'a> Writer<'a> {
             spent,
             may_be_moved,
             checkpoint,
-            written_out: 0,
             news_since,
             rewritten,
             doubtful: Vec::new(),
@@ -205,7 +202,6 @@ impl<'a> Writer<'a> {
             self.catalog.verify(self.scope.root.id, verified)?;
             batch.iter().try_for_each(|message| self.write(message))
         })?;
-        self.written_out = self.catalog.begin_writing_out(self.written_out);
         if self.checkpoint.elapsed() >= CHECKPOINT {
             self.catalog.checkpoint()?;
             self.checkpoint = Instant::now();

@@ -194,19 +194,6 @@ impl Catalog {
         done.map_err(self.failed("write"))
     }
 
-    /// Lets the system begin to write what was committed since the log had this length to the disk, so that the next
-    /// checkpoint waits less. Returns its length now.
-    pub(crate) fn begin_writing_out(&self, since: u64) -> u64 {
-        // No lock is lost by closing this: SQLite locks the files beside it.
-        let Ok(log) = std::fs::File::open(lock::beside(&self.path, "-wal")) else { return 0 };
-        let length = log.metadata().map_or(0, |found| found.len());
-        // It drops what is on the disk already, too: so nothing is asked twice.
-        if let Some(new) = length.checked_sub(since).and_then(std::num::NonZero::new) {
-            let _ = rustix::fs::fadvise(&log, since, Some(new), rustix::fs::Advice::DontNeed);
-        }
-        length
-    }
-
     /// The files that the catalogue consists of, which no scrub should look at.
     pub fn own_files(&self) -> Vec<PathBuf> {
         own_files(&self.path)

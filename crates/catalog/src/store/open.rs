@@ -21,8 +21,9 @@ use verisum_files::{Replacement, lock};
 /// KiB of pages that a connection keeps in memory.
 const CACHE_KIB: i64 = 24 << 10;
 
-/// Pages of the log before it is worked into the file, which waits for the disk.
-const LOG_PAGES: i64 = 8192;
+/// Pages of the log before it is worked into the file. That waits for the disk: while a scrub reads, only its writer, and
+/// at the end everybody.
+const LOG_PAGES: i64 = 1024;
 
 impl Catalog {
     /// Opens a catalogue for reading and writing, makes it if there is none, and brings an older one

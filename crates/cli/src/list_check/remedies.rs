@@ -222,7 +222,7 @@ impl BadFiles {
     }
 
     /// The first bad ones with what is known of their copies, and how many there are beyond them. `path_of` makes whole
-    /// paths of the names in a list. No list repairs any of them if that is `unfit`.
+    /// paths of the names in a list; `unfit` is why no list is to repair any of them.
     pub(super) fn bad_files(
         self,
         catalog: Option<&Path>,
@@ -236,7 +236,8 @@ impl BadFiles {
         // What is good by one line may be bad by another.
         let is_bad = |path: &OsStr| bad.contains(path) || beyond.contains_key(&hashes.hash_one(path));
         let contradicted = contradicted(&files, &good, &names, &path_of);
-        let good_paths = good.iter().map(|file| path_of(file.list, &names[file.name.clone()]));
+        let asked = good.iter().filter(|_| !beyond.is_empty());
+        let good_paths = asked.map(|file| path_of(file.list, &names[file.name.clone()]));
         let beyond_and_good = good_paths.filter_map(|path| beyond.get(&hashes.hash_one(path.as_os_str())));
         let mut distrusted: HashSet<usize> = beyond_and_good.copied().collect();
         distrusted.extend(contradicted.iter().flat_map(|at| &files[*at]).map(|claim| claim.list));

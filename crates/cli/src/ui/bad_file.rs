@@ -223,13 +223,20 @@ impl BadFile {
                 lines
                     .insert(before_copy, format!("{} is not there: is it mounted?", quoted(top.as_os_str())));
             }
-            BadFileRepair::Contradicted => {
-                lines.push("another line has another digest of it: only you know which is right".to_string());
-            }
-            BadFileRepair::Unfit(why) => lines.push(format!("no command repairs it: {why}")),
-            _ => {}
+            _ => lines.extend(self.why_no_command()),
         }
         lines
+    }
+
+    /// Why there is no command, where that is no matter of copies.
+    fn why_no_command(&self) -> Option<String> {
+        match self.mend {
+            BadFileRepair::Contradicted => {
+                Some("another line has another digest of it: only you know which is right".to_string())
+            }
+            BadFileRepair::Unfit(why) => Some(format!("no command repairs it: {why}")),
+            _ => None,
+        }
     }
 
     /// The fields of JSON.
@@ -243,7 +250,7 @@ impl BadFile {
             "size": self.size,
             "copy": self.copy.as_deref().map(Name::new),
             "parity": self.parity.as_deref().map(Name::new),
-            "advice": self.advice(),
+            "advice": self.advice().map(String::from).or_else(|| self.why_no_command()),
             "mend": self.command(),
         });
         with_name(line, &self.path)
