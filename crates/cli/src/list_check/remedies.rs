@@ -349,11 +349,12 @@ impl NamedList {
         if is_gone(directory) {
             return BadFileRepair::Unmounted(directory.to_path_buf());
         }
-        if let Some(why) = in_its_place(directory, &below) {
+        let way = Way::look(directory, &below);
+        if let Some(why) = way.obstacle {
             return BadFileRepair::Unfit(why);
         }
         let mut command = repair_commands::repair_by_list(&self.options, &self.path, directory);
-        if is_on_another_file_system(directory, &below) {
+        if way.crosses {
             command.push_str(" --cross-file-systems");
         }
         let digest = bad_file.digest.as_ref();
@@ -396,29 +397,37 @@ fn inode(path: &Path) -> Option<(u64, u64)> {
     path.metadata().ok().map(|found| (found.dev(), found.ino()))
 }
 
-/// What is where a file should be, so that no repair takes its place.
-fn in_its_place(directory: &Path, below: &Path) -> Option<&'static str> {
-    let mut at = directory.to_path_buf();
-    let mut steps = below.components().peekable();
-    while let Some(step) = steps.next() {
-        at.push(step);
-        let found = at.symlink_metadata().ok()?.file_type();
-        match steps.peek() {
-            Some(_) if found.is_symlink() => return Some("a link is in the place of its directory"),
-            Some(_) if !found.is_dir() => return Some("something else is in the place of its directory"),
-            None if !found.is_file() => return Some("something else is in its place"),
-            _ => {}
-        }
-    }
-    None
+/// What is on the way from a directory to a file below it.
+#[derive(Default)]
+struct Way {
+    /// What no repair takes the place of.
+    obstacle: Option<&'static str>,
+    /// Whether it leads to another file system.
+    crosses: bool,
 }
 
-/// Whether a file is, or would be, on another file system than the directory above it.
-fn is_on_another_file_system(directory: &Path, below: &Path) -> bool {
-    let device = |path: &Path| path.metadata().ok().map(|found| found.dev());
-    let folder = directory.join(below);
-    let folder = folder.ancestors().skip(1).find_map(device);
-    folder.is_some_and(|folder| device(directory) != Some(folder))
+impl Way {
+    fn look(directory: &Path, below: &Path) -> Way {
+        let (mut way, mut at) = (Way::default(), directory.to_path_buf());
+        let device = directory.metadata().ok().map(|found| found.dev());
+        let mut steps = below.components().peekable();
+        while let Some(step) = steps.next() {
+            at.push(step);
+            let Ok(found) = at.symlink_metadata() else { break };
+            let is_last = steps.peek().is_none();
+            way.obstacle = match found.file_type() {
+                kind if is_last && !kind.is_file() => Some("something else is in its place"),
+                kind if !is_last && kind.is_symlink() => Some("a link is in the place of its directory"),
+                kind if !is_last && !kind.is_dir() => Some("something else is in the place of its directory"),
+                _ => None,
+            };
+            way.crosses |= device.is_some_and(|device| device != found.dev());
+            if way.obstacle.is_some() {
+                break;
+            }
+        }
+        way
+    }
 }
 
 fn is_gone(directory: &Path) -> bool {
