@@ -14,6 +14,7 @@ set -euo pipefail
 part=$1
 VERSION=${2#v}
 first=${3:-1}
+case "$first" in '' | *[!0-9]*) die "LINE is the number of a line, not $first" ;; esac
 need_rust
 cd "$ROOT"
 work=$(mktemp -d)
@@ -35,7 +36,9 @@ clean() { [ -z "$(git status --porcelain)" ]; }
 in_a_clone() { git clone --quiet --no-local . "$work/clone" && (cd "$work/clone" && "$@"); }
 
 vectors_only_grow() {
-    [ -z "$last" ] || [ -z "$(git diff --numstat "$last" -- vectors | awk '$2 != 0')" ]
+    [ -n "$last" ] || return 0
+    git diff --numstat "$last" -- vectors >"$work/vectors"
+    [ -z "$(awk '$2 != 0' "$work/vectors")" ]
 }
 
 # Every function that the last release's header names is in the library.
@@ -75,11 +78,11 @@ exec 3</dev/null
 # shellcheck disable=SC2015 # where there is no terminal, /dev/null stays
 { true </dev/tty; } 2>/dev/null && exec 3</dev/tty || true
 
-number=0
-while IFS= read -r line; do
-    number=$((number + 1))
-    [ "$number" -ge "$first" ] || continue
-    text=${line#- \[ \] }
+mapfile -t lines < <(awk -v part="$part" '/^## / { on = tolower($NF) == part } on && /^- \[ \] /' RELEASE.md)
+[ "${#lines[@]}" -gt 0 ] || die "RELEASE.md has no part '$part' (before, release or after)"
+if [ "$first" -lt 1 ] || [ "$first" -gt "${#lines[@]}" ]; then die "'$part' has the lines 1 to ${#lines[@]}"; fi
+for ((number = first; number <= ${#lines[@]}; number++)); do
+    text=${lines[number - 1]#- \[ \] }
     check=${text##* → \`}
     check=${check%\`}
     say "$part, $number: ${text%% → \`*}"
@@ -89,6 +92,5 @@ while IFS= read -r line; do
     status=$?
     set -e
     [ "$status" -eq 0 ] || die "untrue: $check. To go on from here: scripts/release.sh $part $VERSION $number"
-done < <(awk -v part="$part" '/^## / { on = tolower($NF) == part } on && /^- \[ \] /' RELEASE.md)
-[ "$number" -gt 0 ] || die "RELEASE.md has no part '$part' (before, release or after)"
-say "$part: all $number lines are true"
+done
+say "$part: the lines $first to ${#lines[@]} are true"
