@@ -13,7 +13,7 @@ use super::{config, examples, kernel, terminal};
 /// What each exit code means, for help and manual; docs/exit-codes.md is their specification.
 pub(crate) const EXIT_CODES: [(&str, &str); 4] = [
     ("0", "everything asked for was done, and nothing is wrong"),
-    ("1", "a mismatch or corruption was found, and not repaired"),
+    ("1", "a mismatch or corruption was found"),
     ("2", "bad usage: an unknown option, digest or value"),
     ("3", "something could not be checked, read or written, and nothing worse was found"),
 ];
