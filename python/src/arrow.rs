@@ -8,12 +8,14 @@ use std::time::Duration;
 
 use arrow_array::ffi::FFI_ArrowSchema;
 use arrow_array::ffi_stream::FFI_ArrowArrayStream;
-use arrow_array::{ArrayRef, RecordBatch, RecordBatchReader};
-use arrow_schema::{ArrowError, Schema, SchemaRef};
+use arrow_array::{RecordBatch, RecordBatchReader};
+use arrow_schema::{ArrowError, SchemaRef};
 use pyo3::exceptions::{PyKeyboardInterrupt, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
+use verisum::lake::{Column, Value};
 
+use crate::arrow_columns::{ArrowColumn, schema};
 use crate::buffer::interrupt_again;
 use crate::errors::Failure;
 use crate::interrupt::TICK;
@@ -70,10 +72,11 @@ pub(crate) use python_table;
 /// Rows that are made elsewhere while they are taken.
 pub(crate) trait Table: Send + Sync + 'static {
     type Row: Send;
-    type Columns: Columns<Self::Row>;
 
-    /// The columns of a batch, still empty.
-    fn columns(&self) -> Self::Columns;
+    fn columns(&self) -> Vec<Column>;
+
+    /// The values of a row, one for each column.
+    fn values<'a>(&self, row: &'a Self::Row) -> Vec<Value<'a>>;
 
     /// The next row, if it comes within this time.
     fn wait(&self, time: Duration) -> Result<Poll<Option<Self::Row>>, Failure>;
@@ -110,13 +113,6 @@ impl Whole {
     }
 }
 
-/// The columns of a batch that is being filled.
-pub(crate) trait Columns<Row> {
-    fn schema(&self) -> Schema;
-    fn add(&mut self, row: &Row) -> Result<(), ArrowError>;
-    fn finish(self) -> Vec<ArrayRef>;
-}
-
 /// Begins to read.
 type Open = Box<dyn Fn() -> PyResult<Box<dyn RecordBatchReader + Send>> + Send + Sync>;
 
@@ -132,7 +128,8 @@ impl ArrowStream {
         if batch_rows == 0 {
             return Err(PyValueError::new_err("a batch has at least one row"));
         }
-        let (table, schema) = (table.clone(), Arc::new(table.columns().schema()));
+        let schema = schema(&table.columns()).map_err(|error| PyValueError::new_err(error.to_string()))?;
+        let (table, schema) = (table.clone(), Arc::new(schema));
         let of_stream = schema.clone();
         let open = move || -> PyResult<Box<dyn RecordBatchReader + Send>> {
             table.whole().require_untaken()?;
@@ -223,19 +220,25 @@ impl<T: Table> Batches<T> {
             self.table.whole().take().map_err(failed)?;
             self.has_begun = true;
         }
-        let mut columns = self.table.columns();
+        let columns = self.table.columns();
+        let mut columns: Vec<ArrowColumn> = columns.iter().map(ArrowColumn::new).collect::<Result<_, _>>()?;
         let mut rows = 0;
         while rows < self.rows {
             let Some(row) = self.row(rows)? else {
                 self.has_ended = true;
                 break;
             };
-            columns.add(&row)?;
+            for (column, value) in columns.iter_mut().zip(self.table.values(&row)) {
+                column.add(&value)?;
+            }
             rows += 1;
         }
         match rows {
             0 => Ok(None),
-            _ => RecordBatch::try_new(self.schema.clone(), columns.finish()).map(Some),
+            _ => {
+                let columns = columns.into_iter().map(ArrowColumn::finish).collect();
+                RecordBatch::try_new(self.schema.clone(), columns).map(Some)
+            }
         }
     }
 }

@@ -15,6 +15,7 @@ use pyo3::types::PyTuple;
 use verisum::digest::Digest;
 use verisum::files::place::{Choice, Files, Place, PlaceEvent, Sink, StoppingPlace};
 use verisum::files::{Excludes, Limits, StartError, Stop, lock};
+use verisum::lake::{Column, Value};
 use verisum::remote::{Address, Host};
 use verisum::{HashOptions, Outlet, ResultOrder};
 
@@ -23,7 +24,7 @@ use crate::arrow::{Table, Whole, python_table};
 use crate::background::{Broken, Feed};
 use crate::errors::{self, Failure, Kind};
 use crate::file_row::{FileRow, Row};
-use crate::file_row_columns::RowColumns;
+use crate::file_row_columns;
 use crate::hash::find;
 use crate::hosts::{Hosts, ObjectReading, Reach};
 use crate::interrupt::TICK;
@@ -97,10 +98,13 @@ impl Drop for Here {
 
 impl Table for Source {
     type Row = Row;
-    type Columns = RowColumns;
 
-    fn columns(&self) -> RowColumns {
-        RowColumns::new(&self.digests)
+    fn columns(&self) -> Vec<Column> {
+        file_row_columns::columns(&self.digests)
+    }
+
+    fn values<'a>(&self, row: &'a Row) -> Vec<Value<'a>> {
+        file_row_columns::values(row, &self.digests)
     }
 
     /// What places tell beside rows is left out: there may be no Python to log it.

@@ -11,6 +11,7 @@ mod getters;
 
 mod arguments;
 mod arrow;
+mod arrow_columns;
 mod at_exit;
 mod background;
 mod bag;

@@ -1,24 +1,18 @@
 //! Rows as a Parquet file that appears whole or not at all.
 
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::Poll;
 
-use arrow_array::RecordBatch;
-use arrow_schema::ArrowError;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use verisum::files::Stop;
-use verisum::lake::ParquetFile;
+use verisum::lake::{LakeError, ParquetFile};
 
 use crate::arguments::Callback;
-use crate::arrow::{Columns, Table};
-use crate::errors::{Failure, Kind};
+use crate::arrow::Table;
+use crate::errors::Failure;
 use crate::interrupt::{TICK, interruptible};
-
-/// Rows that are gathered before they are written.
-const BATCH: usize = 8 << 10;
 
 /// Writes what rows are left, and says how many. `progress` is called with the rows so far. If it or a signal raises,
 /// nothing is left behind.
@@ -41,32 +35,21 @@ pub(crate) fn write<T: Table>(
 }
 
 fn written<T: Table>(table: &T, path: &Path, done: &AtomicU64, stop: &Stop) -> Result<u64, Failure> {
-    let odd = |error: ArrowError| {
-        let message = format!("{}: write: {error}", path.display());
-        Failure::new(Kind::File, &message).path(path).operation("write")
-    };
-    let schema = Arc::new(table.columns().schema());
-    let mut file = ParquetFile::create(path, schema.clone()).map_err(|error| Failure::from(&error))?;
-    let mut has_ended = false;
-    while !has_ended {
-        let (mut columns, mut rows) = (table.columns(), 0);
-        while rows < BATCH && !has_ended {
-            match table.wait(TICK)? {
-                Poll::Ready(Some(row)) => {
-                    columns.add(&row).map_err(odd)?;
-                    rows += 1;
-                    done.fetch_add(1, Ordering::Relaxed);
-                }
-                Poll::Ready(None) => has_ended = true,
-                Poll::Pending => {}
+    let wrong = |error: LakeError| Failure::from(&error);
+    let mut file = ParquetFile::create(path, &table.columns()).map_err(wrong)?;
+    loop {
+        match table.wait(TICK)? {
+            Poll::Ready(Some(row)) => {
+                file.write(&table.values(&row)).map_err(wrong)?;
+                done.fetch_add(1, Ordering::Relaxed);
             }
-            if stop.is_due() {
-                return Ok(0);
-            }
+            Poll::Ready(None) => break,
+            Poll::Pending => {}
         }
-        let batch = RecordBatch::try_new(schema.clone(), columns.finish()).map_err(odd)?;
-        file.write(&batch).map_err(|error| Failure::from(&error))?;
+        if stop.is_due() {
+            return Ok(0);
+        }
     }
-    file.finish().map_err(|error| Failure::from(&error))?;
+    file.finish().map_err(wrong)?;
     Ok(done.load(Ordering::Relaxed))
 }

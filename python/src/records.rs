@@ -13,13 +13,14 @@ use verisum::catalog::store::{
     Catalog, CatalogError, CatalogRecord as Record, KnownDirectory, Moment, Position, RecordFinding, Root,
     Stamp, State,
 };
+use verisum::lake::{Column, Value};
 
 use crate::arrow::{Table, Whole, python_table};
 use crate::background::Broken;
 use crate::digests::hex;
 use crate::errors::Failure;
 use crate::iterator::{Done, Running, Step, Steps, python_iterator};
-use crate::record_columns::RecordColumns;
+use crate::record_columns;
 use crate::scrub::FileState;
 
 /// How many files in trouble are read at once.
@@ -86,10 +87,13 @@ pub(crate) struct Reading {
 
 impl Table for Reading {
     type Row = Recorded;
-    type Columns = RecordColumns;
 
-    fn columns(&self) -> RecordColumns {
-        RecordColumns::default()
+    fn columns(&self) -> Vec<Column> {
+        record_columns::columns()
+    }
+
+    fn values<'a>(&self, row: &'a Recorded) -> Vec<Value<'a>> {
+        record_columns::values(row)
     }
 
     fn wait(&self, time: Duration) -> Result<Poll<Option<Recorded>>, Failure> {

@@ -3,7 +3,6 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use arrow_schema::ArrowError;
 use parquet::errors::ParquetError;
 use verisum_catalog::store;
 use verisum_files::text::of_system;
@@ -81,11 +80,6 @@ impl LakeError {
             Ok(source) => LakeError::io(path, "write", source),
             Err(why) => LakeError::Row { path: path.to_path_buf(), why },
         }
-    }
-
-    /// What a table came to that is being written.
-    pub(crate) fn table(path: &Path, error: &ArrowError) -> LakeError {
-        LakeError::Row { path: path.to_path_buf(), why: error.to_string() }
     }
 }
 

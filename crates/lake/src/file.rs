@@ -3,20 +3,25 @@
 use std::fs::{File, Permissions};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use arrow_array::RecordBatch;
-use arrow_schema::{DataType, SchemaRef};
-use parquet::arrow::ArrowWriter;
 use parquet::basic::{Compression, Encoding, ZstdLevel};
+use parquet::errors::ParquetError;
 use parquet::file::metadata::KeyValue;
 use parquet::file::properties::{EnabledStatistics, WriterProperties, WriterPropertiesBuilder};
+use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::types::ColumnPath;
 use verisum_files::Replacement;
 
+use crate::gathered::Gathered;
+use crate::table::{self, Column, ColumnKind, Value};
 use crate::{LakeError, Result};
 
 /// Rows of a group. What looks for few rows reads whole groups.
 const GROUP: usize = 120 << 10;
+
+/// Text and bytes of a group: it is in memory until it is written.
+const GROUP_BYTES: usize = 32 << 20;
 
 /// Rows of a page: whoever merges many parts holds a page of each column of each part.
 const PAGE: usize = 8 << 10;
@@ -29,99 +34,137 @@ const FALSE_FINDS: f64 = 0.01;
 pub struct ParquetFile {
     path: PathBuf,
     replacement: Replacement,
-    writer: ArrowWriter<File>,
+    writer: SerializedFileWriter<File>,
+    columns: Vec<Gathered>,
+    rows: usize,
+    bytes: usize,
 }
 
 impl ParquetFile {
     /// Begins a file of this name with these columns. What is there is left alone until
     /// [`finish`](ParquetFile::finish).
     ///
-    /// Columns of fixed-length binaries are taken for digests, and can be looked up without reading all of them.
-    ///
     /// # Errors
     /// Those of [`Replacement::new`], and columns that Parquet does not have.
-    pub fn create(path: &Path, schema: SchemaRef) -> Result<ParquetFile> {
-        ParquetFile::over(path, Replacement::new(path)?, schema, &[])
+    pub fn create(path: &Path, columns: &[Column]) -> Result<ParquetFile> {
+        ParquetFile::over(path, Replacement::new(path)?, columns, &[])
     }
 
     /// Begins a part with this mode.
     pub(crate) fn part(
         path: &Path,
-        schema: SchemaRef,
+        columns: &[Column],
         mode: u32,
         metadata: &[(&str, &str)],
     ) -> Result<ParquetFile> {
         let replacement = Replacement::private(path)?;
         let permitted = replacement.file().set_permissions(Permissions::from_mode(mode));
         permitted.map_err(|error| LakeError::io(path, "create", error))?;
-        ParquetFile::over(path, replacement, schema, metadata)
+        ParquetFile::over(path, replacement, columns, metadata)
     }
 
     fn over(
         path: &Path,
         replacement: Replacement,
-        schema: SchemaRef,
+        columns: &[Column],
         metadata: &[(&str, &str)],
     ) -> Result<ParquetFile> {
         let file = replacement.file().try_clone().map_err(|error| LakeError::io(path, "create", error))?;
-        let properties = properties(&schema, metadata);
-        let writer = ArrowWriter::try_new(file, schema, Some(properties));
-        let writer = writer.map_err(|error| LakeError::writing(path, error))?;
-        Ok(ParquetFile { path: path.to_path_buf(), replacement, writer })
+        let properties = Arc::new(properties(columns, metadata));
+        let writer =
+            table::parquet(columns).and_then(|schema| SerializedFileWriter::new(file, schema, properties));
+        Ok(ParquetFile {
+            path: path.to_path_buf(),
+            replacement,
+            writer: writer.map_err(|error| LakeError::writing(path, error))?,
+            columns: columns.iter().cloned().map(Gathered::new).collect(),
+            rows: 0,
+            bytes: 0,
+        })
     }
 
-    /// Writes some rows.
+    /// Writes a row, which has a value for each column.
     ///
     /// # Errors
-    /// The disk is full or fails, or the batch has other columns.
-    pub fn write(&mut self, batch: &RecordBatch) -> Result<()> {
-        self.writer.write(batch).map_err(|error| LakeError::writing(&self.path, error))
+    /// The disk is full or fails, or a value is of another type than its column. The file cannot be written any
+    /// further then.
+    pub fn write(&mut self, row: &[Value<'_>]) -> Result<()> {
+        let wrong = |why| LakeError::Row { path: self.path.clone(), why };
+        if row.len() != self.columns.len() {
+            return Err(wrong(format!("a row has {} values for {} columns", row.len(), self.columns.len())));
+        }
+        for (column, value) in self.columns.iter_mut().zip(row) {
+            self.bytes += column.add(value).map_err(wrong)?;
+        }
+        self.rows += 1;
+        if self.rows == GROUP || self.bytes >= GROUP_BYTES { self.flush() } else { Ok(()) }
     }
 
     /// Puts the file in its place.
     ///
     /// # Errors
     /// The disk is full or fails; then nothing is left behind.
-    pub fn finish(self) -> Result<()> {
+    pub fn finish(mut self) -> Result<()> {
+        self.flush()?;
         let closed = self.writer.close();
         closed.map_err(|error| LakeError::writing(&self.path, error))?;
         Ok(self.replacement.place()?)
     }
+
+    /// Writes the rows of a group.
+    fn flush(&mut self) -> Result<()> {
+        if self.rows > 0 {
+            self.write_group().map_err(|error| LakeError::writing(&self.path, error))?;
+        }
+        (self.rows, self.bytes) = (0, 0);
+        Ok(())
+    }
+
+    fn write_group(&mut self) -> Result<(), ParquetError> {
+        let mut group = self.writer.next_row_group()?;
+        for column in &mut self.columns {
+            column.write(&mut group)?;
+        }
+        group.close().map(drop)
+    }
 }
 
 /// How each column is written: what compresses is compressed, and what comes again and again is written once.
-fn properties(schema: &SchemaRef, metadata: &[(&str, &str)]) -> WriterProperties {
+fn properties(columns: &[Column], metadata: &[(&str, &str)]) -> WriterProperties {
     let metadata =
         metadata.iter().map(|(key, value)| KeyValue::new((*key).to_string(), (*value).to_string()));
     let mut properties = WriterProperties::builder()
         .set_created_by(format!("verisum {}", env!("CARGO_PKG_VERSION")))
         .set_key_value_metadata(Some(metadata.collect()))
         .set_compression(Compression::ZSTD(ZstdLevel::default()))
-        .set_max_row_group_row_count(Some(GROUP))
         .set_data_page_row_count_limit(PAGE)
         .set_write_batch_size(1024)
         // Whoever skips pages by their limits gains little over skipping groups, and all others read the limits.
         .set_statistics_enabled(EnabledStatistics::Chunk);
-    for field in schema.fields() {
-        properties = column(properties, ColumnPath::from(field.name().as_str()), field.data_type());
+    for column in columns {
+        properties = encoded(properties, ColumnPath::from(column.name.as_str()), column.kind);
     }
     properties.build()
 }
 
-fn column(properties: WriterPropertiesBuilder, name: ColumnPath, data: &DataType) -> WriterPropertiesBuilder {
-    match data {
-        DataType::FixedSizeBinary(_) => properties
+fn encoded(
+    properties: WriterPropertiesBuilder,
+    name: ColumnPath,
+    kind: ColumnKind,
+) -> WriterPropertiesBuilder {
+    match kind {
+        ColumnKind::Digest(_) => properties
             .set_column_dictionary_enabled(name.clone(), false)
             .set_column_compression(name.clone(), Compression::UNCOMPRESSED)
             .set_column_bloom_filter_enabled(name.clone(), true)
             .set_column_bloom_filter_fpp(name.clone(), FALSE_FINDS)
             .set_column_bloom_filter_max_ndv(name, GROUP as u64),
-        DataType::UInt64 | DataType::Timestamp(..) => properties
+        ColumnKind::Unsigned | ColumnKind::Milliseconds | ColumnKind::Nanoseconds => properties
             .set_column_dictionary_enabled(name.clone(), false)
             .set_column_encoding(name, Encoding::DELTA_BINARY_PACKED),
-        DataType::Utf8 | DataType::Binary => properties
+        ColumnKind::Text | ColumnKind::Binary => properties
             .set_column_dictionary_enabled(name.clone(), false)
             .set_column_encoding(name, Encoding::DELTA_BYTE_ARRAY),
-        _ => properties,
+        ColumnKind::Flag | ColumnKind::Word | ColumnKind::Ranges => properties,
     }
 }

@@ -8,11 +8,10 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-use arrow_array::temporal_conversions::timestamp_ms_to_datetime;
 use verisum_catalog::store::Moment;
 
 use verisum_files::replace::require_trusted;
-use verisum_files::{LockedFile, percent};
+use verisum_files::{LockedFile, Timestamp, percent};
 
 use crate::{LakeError, Result};
 
@@ -210,9 +209,10 @@ fn names_in(folder: &Path) -> Result<Vec<OsString>> {
     Ok(names)
 }
 
-/// The day of a moment in UTC; that of 1970 for one that no calendar has.
+/// The day of a moment in UTC.
 fn day(moment: Moment) -> String {
-    timestamp_ms_to_datetime(moment.milliseconds()).unwrap_or_default().date().to_string()
+    let time = Timestamp::of_milliseconds(moment.milliseconds()).to_rfc3339_seconds();
+    time.split('T').next().unwrap_or_default().to_string()
 }
 
 /// What a name stands for, in bytes; none if it stands for nothing.

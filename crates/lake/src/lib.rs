@@ -2,8 +2,8 @@
 //!
 //! `docs/lake.md` has the layout and the columns. [`export`] writes to a lake what changed in a catalogue since
 //! the last time, and [`import`] brings a lake back into one. [`PartWriter`] and [`Part`] write and read single
-//! parts, and [`Newest`] gives the present row of each file of a place. [`ParquetFile`] writes Arrow batches of any
-//! columns to a Parquet file that appears whole or not at all.
+//! parts, and [`Newest`] gives the present row of each file of a place. [`ParquetFile`] writes rows of
+//! other [`Column`]s to a Parquet file that appears whole or not at all.
 //!
 //! ```
 //! use std::fs;
@@ -45,6 +45,7 @@ mod columns;
 mod error;
 mod export;
 mod file;
+mod gathered;
 mod import;
 mod layout;
 mod newest;
@@ -52,6 +53,7 @@ mod part;
 mod reader;
 mod repairs;
 mod row;
+mod table;
 mod writer;
 
 pub use error::LakeError;
@@ -62,6 +64,7 @@ pub use layout::{Lake, LakeTree};
 pub use newest::Newest;
 pub use part::Part;
 pub use row::Row;
+pub use table::{Column, ColumnKind, Value};
 pub use writer::PartWriter;
 
 type Result<T, E = LakeError> = std::result::Result<T, E>;

@@ -1,18 +1,20 @@
 //! Reads Parquet files of a lake, also those that another program wrote.
 
 use std::fs::File;
+use std::ops::Range;
 use std::panic::AssertUnwindSafe;
-use std::path::Path;
-use std::sync::Arc;
+use std::path::{Path, PathBuf};
 
-use arrow_array::{Array, RecordBatch};
-use arrow_schema::{DataType, Schema};
-use parquet::arrow::ProjectionMask;
-use parquet::arrow::arrow_reader::{
-    ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder,
+use parquet::column::reader::{ColumnReader, ColumnReaderImpl};
+use parquet::data_type::{
+    ByteArray, ByteArrayType, DataType, FixedLenByteArray, FixedLenByteArrayType, Int64Type,
 };
+use parquet::errors::ParquetError;
 use parquet::file::metadata::ParquetMetaData;
+use parquet::file::reader::{FileReader, SerializedFileReader};
+use parquet::schema::types::ColumnDescriptor;
 
+use crate::table::Column;
 use crate::{LakeError, Result};
 
 /// The key of the version in a part's metadata.
@@ -24,40 +26,236 @@ pub(crate) const VERSION: &str = "1";
 /// Rows that are taken from the file at once.
 const BATCH: usize = 1024;
 
-/// The rows of a file, some at a time.
-pub(crate) struct Batches {
-    reader: ParquetRecordBatchReader,
+/// The rows of a file, one at a time. Columns are named by their number in the table.
+pub(crate) struct TableReader {
+    path: PathBuf,
+    file: SerializedFileReader<File>,
+    /// The columns of the file that are read, and for each column of the table the first of these that it is.
+    found: Vec<usize>,
+    first: Vec<usize>,
+    /// The next group of the file.
+    group: usize,
+    /// How far each column is read. None before the first group.
+    cursors: Vec<Cursor>,
+    /// Rows of the group, and of what was taken from it, that are still to come.
+    left: usize,
+    taken: usize,
 }
 
-impl Batches {
-    /// Opens a file, and checks that it has these columns. A length of fixed-length binaries does not matter.
-    pub(crate) fn open(path: &Path, schema: &Schema) -> Result<(Batches, Arc<ParquetMetaData>)> {
+/// A column of a group that is being read.
+struct Cursor {
+    values: ReadValues,
+    /// The level of a value that is there.
+    most: i16,
+    /// How much there is of each value, and whether it is in the list of the one before.
+    levels: Vec<i16>,
+    repeats: Vec<i16>,
+    /// The levels and the values of the present row.
+    row: Range<usize>,
+    present: Range<usize>,
+}
+
+enum ReadValues {
+    Numbers(ColumnReaderImpl<Int64Type>, Vec<i64>),
+    Bytes(ColumnReaderImpl<ByteArrayType>, Vec<ByteArray>),
+    Fixed(ColumnReaderImpl<FixedLenByteArrayType>, Vec<FixedLenByteArray>),
+}
+
+impl TableReader {
+    /// Opens a file, and checks that it has these columns. More columns do no harm.
+    pub(crate) fn open(path: &Path, table: &[Column]) -> Result<TableReader> {
         // Whoever opens a pipe waits for its other end.
         if std::fs::metadata(path).is_ok_and(|about| !about.is_file()) {
             return Err(LakeError::part(path, "it is no regular file"));
         }
         let file = File::open(path).map_err(|error| LakeError::io(path, "open", error))?;
-        // What a writer says of types of its own does not matter.
-        let options = ArrowReaderOptions::new().with_skip_arrow_metadata(true);
-        let metadata = decode(path, || ArrowReaderMetadata::load(&file, options))?;
-        let metadata = metadata.map_err(|error| LakeError::reading(path, error))?;
-        require_version(path, metadata.metadata())?;
-        require_columns(path, &metadata, schema)?;
-        let parquet = metadata.metadata().clone();
-        let names = schema.fields().iter().map(|field| field.name().as_str());
-        let mask = ProjectionMask::columns(parquet.file_metadata().schema_descr(), names);
-        let builder = ParquetRecordBatchReaderBuilder::new_with_metadata(file, metadata);
-        let builder = builder.with_batch_size(BATCH).with_projection(mask);
-        let reader = decode(path, || builder.build())?;
-        let reader = reader.map_err(|error| LakeError::reading(path, error))?;
-        Ok((Batches { reader }, parquet))
+        let file = decode(path, || SerializedFileReader::new(file))?;
+        let file = file.map_err(|error| LakeError::reading(path, error))?;
+        require_version(path, file.metadata())?;
+        let columns = file.metadata().file_metadata().schema_descr().columns();
+        let (mut found, mut first) = (Vec::new(), Vec::new());
+        for column in table {
+            first.push(found.len());
+            found.extend(column.find(columns).map_err(|why| LakeError::part(path, why))?);
+        }
+        let path = path.to_path_buf();
+        Ok(TableReader { path, file, found, first, group: 0, cursors: Vec::new(), left: 0, taken: 0 })
     }
 
-    /// The next rows of the file, which has this path.
-    pub(crate) fn read(&mut self, path: &Path) -> Result<Option<RecordBatch>> {
-        let batch = decode(path, || self.reader.next())?;
-        batch.transpose().map_err(|error| LakeError::part(path, error.to_string()))
+    /// The file's name.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
     }
+
+    /// What the file says of itself.
+    pub(crate) fn metadata(&self) -> &ParquetMetaData {
+        self.file.metadata()
+    }
+
+    /// Goes on to the next row, and says whether there is one.
+    pub(crate) fn next_row(&mut self) -> Result<bool> {
+        while self.taken == 0 {
+            let path = self.path.clone();
+            // The library panics at some damaged bytes. What it worked on is not used again then.
+            let found = decode(&path, || self.take())?;
+            if !found.map_err(|error| LakeError::part(&path, error.to_string()))? {
+                return Ok(false);
+            }
+        }
+        self.taken -= 1;
+        match self.cursors.iter_mut().all(Cursor::advance) {
+            true => Ok(true),
+            false => Err(LakeError::part(&self.path, "its columns are not of the same length")),
+        }
+    }
+
+    /// A number or a time of the present row.
+    pub(crate) fn number(&self, column: usize) -> Option<i64> {
+        let cursor = self.cursor(column)?;
+        match &cursor.values {
+            ReadValues::Numbers(_, numbers) if cursor.is_there() => {
+                numbers.get(cursor.present.start).copied()
+            }
+            _ => None,
+        }
+    }
+
+    /// Bytes of the present row, also those of text.
+    pub(crate) fn bytes(&self, column: usize) -> Option<&[u8]> {
+        let cursor = self.cursor(column)?;
+        let at = cursor.present.start;
+        match &cursor.values {
+            ReadValues::Bytes(_, values) if cursor.is_there() => values.get(at).map(ByteArray::data),
+            ReadValues::Fixed(_, values) if cursor.is_there() => values.get(at).map(|value| value.data()),
+            _ => None,
+        }
+    }
+
+    fn cursor(&self, column: usize) -> Option<&Cursor> {
+        self.cursors.get(*self.first.get(column)?)
+    }
+
+    /// A text of the present row.
+    pub(crate) fn text(&self, column: usize) -> Result<Option<&str>, String> {
+        let text = self.bytes(column).map(std::str::from_utf8);
+        text.transpose().map_err(|_| "a text is none".to_string())
+    }
+
+    /// Ranges of the present row.
+    pub(crate) fn ranges(&self, column: usize) -> Result<Option<Vec<Range<u64>>>, String> {
+        let none = || "a repair has a range that is none".to_string();
+        let cursors = self.first.get(column).and_then(|first| self.cursors.get(*first..*first + 2));
+        let Some([offsets, lengths]) = cursors else { return Err(none()) };
+        let (Some(offsets), Some(lengths)) =
+            (offsets.list().ok_or_else(none)?, lengths.list().ok_or_else(none)?)
+        else {
+            return Ok(None);
+        };
+        let range = |(offset, length): (&i64, &i64)| {
+            let offset = offset.cast_unsigned();
+            Some(offset..offset.checked_add(length.cast_unsigned())?)
+        };
+        if offsets.len() != lengths.len() {
+            return Err(none());
+        }
+        offsets.iter().zip(lengths).map(range).collect::<Option<_>>().map(Some).ok_or_else(none)
+    }
+
+    /// Takes some rows from the file, and says whether there were any left. Groups may be empty.
+    fn take(&mut self) -> Result<bool, ParquetError> {
+        if self.left == 0 {
+            if self.group == self.file.num_row_groups() {
+                return Ok(false);
+            }
+            let group = self.file.get_row_group(self.group)?;
+            self.group += 1;
+            self.left = usize::try_from(group.metadata().num_rows()).unwrap_or(0);
+            let open = |at: &usize| {
+                Cursor::new(group.get_column_reader(*at)?, group.metadata().column(*at).column_descr())
+            };
+            self.cursors = self.found.iter().map(open).collect::<Result<_, ParquetError>>()?;
+        }
+        self.taken = self.left.min(BATCH);
+        self.left -= self.taken;
+        self.cursors.iter_mut().try_for_each(|cursor| cursor.take(self.taken))?;
+        Ok(true)
+    }
+}
+
+impl Cursor {
+    fn new(reader: ColumnReader, about: &ColumnDescriptor) -> Result<Cursor, ParquetError> {
+        let values = match reader {
+            ColumnReader::Int64ColumnReader(reader) => ReadValues::Numbers(reader, Vec::new()),
+            ColumnReader::ByteArrayColumnReader(reader) => ReadValues::Bytes(reader, Vec::new()),
+            ColumnReader::FixedLenByteArrayColumnReader(reader) => ReadValues::Fixed(reader, Vec::new()),
+            _ => return Err(ParquetError::General("a column is of another type".to_string())),
+        };
+        Ok(Cursor {
+            values,
+            most: about.max_def_level(),
+            levels: Vec::new(),
+            repeats: Vec::new(),
+            row: 0..0,
+            present: 0..0,
+        })
+    }
+
+    /// Takes this many rows from the file, in place of those before.
+    fn take(&mut self, rows: usize) -> Result<(), ParquetError> {
+        let Cursor { values, most, levels, repeats, .. } = self;
+        levels.clear();
+        repeats.clear();
+        let count = match values {
+            ReadValues::Numbers(reader, values) => take(reader, rows, (levels, repeats), values)?,
+            ReadValues::Bytes(reader, values) => take(reader, rows, (levels, repeats), values)?,
+            ReadValues::Fixed(reader, values) => take(reader, rows, (levels, repeats), values)?,
+        };
+        if *most == 0 {
+            levels.resize(count, 0);
+        }
+        (self.row, self.present) = (0..0, 0..0);
+        Ok(())
+    }
+
+    /// Goes on to the next row, and says whether there is one.
+    fn advance(&mut self) -> bool {
+        let begin = self.row.end;
+        let in_list = self.repeats.iter().skip(begin + 1).take_while(|repeat| **repeat > 0);
+        self.row = begin..begin + 1 + in_list.count();
+        let Some(levels) = self.levels.get(self.row.clone()) else { return false };
+        let count = levels.iter().filter(|level| **level == self.most).count();
+        self.present = self.present.end..self.present.end + count;
+        true
+    }
+
+    /// Whether the present row has a value.
+    fn is_there(&self) -> bool {
+        !self.present.is_empty()
+    }
+
+    /// The numbers of the present row: none within if there is no list, none if one of them is missing.
+    fn list(&self) -> Option<Option<&[i64]>> {
+        let ReadValues::Numbers(_, numbers) = &self.values else { return None };
+        let levels = self.levels.get(self.row.clone())?;
+        let numbers = numbers.get(self.present.clone())?;
+        match levels {
+            [0] if self.most > 0 => Some(None),
+            [_] if numbers.is_empty() => Some(Some(numbers)),
+            _ => (numbers.len() == levels.len()).then_some(Some(numbers)),
+        }
+    }
+}
+
+/// Takes this many rows of a column from the file, and says how many values there are with those that are missing.
+fn take<T: DataType>(
+    reader: &mut ColumnReaderImpl<T>,
+    rows: usize,
+    (levels, repeats): (&mut Vec<i16>, &mut Vec<i16>),
+    values: &mut Vec<T::T>,
+) -> Result<usize, ParquetError> {
+    values.clear();
+    let (_, _, count) = reader.read_records(rows, Some(levels), Some(repeats), values)?;
+    Ok(count)
 }
 
 /// Calls the library, which panics at some damaged bytes. What it worked on is not used again then.
@@ -76,31 +274,6 @@ fn require_version(path: &Path, metadata: &ParquetMetaData) -> Result<()> {
         }
         None => Err(LakeError::part(path, format!("its metadata has no {VERSION_KEY}"))),
     }
-}
-
-/// Fails unless each column of a part is there, and of its type. More columns do no harm.
-fn require_columns(path: &Path, metadata: &ArrowReaderMetadata, schema: &Schema) -> Result<()> {
-    for wanted in schema.fields() {
-        let name = wanted.name();
-        let found = metadata.schema().field_with_name(name);
-        let found = found.map_err(|_| LakeError::part(path, format!("it has no column {name}")))?;
-        let is_right = match (wanted.data_type(), found.data_type()) {
-            (DataType::FixedSizeBinary(_), DataType::FixedSizeBinary(_)) => true,
-            (DataType::Dictionary(_, wanted), found) => **wanted == *found,
-            (wanted, found) => wanted == found,
-        };
-        if !is_right {
-            let found = found.data_type();
-            return Err(LakeError::part(path, format!("its column {name} is of the type {found}")));
-        }
-    }
-    Ok(())
-}
-
-/// A column as what its type says that it is.
-pub(crate) fn array<A: Array + Clone + 'static>(batch: &RecordBatch, name: &str) -> Result<A, String> {
-    let column = batch.column_by_name(name).and_then(|column| column.as_any().downcast_ref::<A>());
-    column.cloned().ok_or_else(|| format!("it has no column {name} of the right type"))
 }
 
 /// The path of a row below its place: text, or bytes that are none.

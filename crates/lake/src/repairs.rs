@@ -7,42 +7,29 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use arrow_array::builder::{
-    BinaryBuilder, ListBuilder, StringBuilder, StructBuilder, TimestampMillisecondBuilder, UInt64Builder,
-};
-use arrow_array::{
-    Array, ArrayRef, BinaryArray, ListArray, RecordBatch, StringArray, StructArray,
-    TimestampMillisecondArray, UInt64Array,
-};
-use arrow_schema::{DataType, Field, Fields, Schema, SchemaRef, TimeUnit};
 use verisum_catalog::store::{Catalog, Moment, RecordImport, Repair, RepairToImport, Root, State};
 use verisum_digest::Output;
 
-use crate::reader::{Batches, VERSION, VERSION_KEY, array, path_of};
+use crate::reader::{TableReader, VERSION, VERSION_KEY, path_of};
+use crate::table::{Column, ColumnKind, Value};
 use crate::{LakeError, LakeTree, ParquetFile, Result};
 
-fn range_fields() -> Fields {
-    let field = |name: &str| Field::new(name, DataType::UInt64, true);
-    vec![field("offset"), field("length")].into()
-}
-
-fn schema() -> SchemaRef {
-    let field = |name: &str, data: DataType, nullable| Field::new(name, data, nullable);
-    let range = Field::new("item", DataType::Struct(range_fields()), true);
-    Arc::new(Schema::new(vec![
-        field("place", DataType::Utf8, false),
-        field("path", DataType::Utf8, true),
-        field("path_bytes", DataType::Binary, true),
-        field("repaired", DataType::Timestamp(TimeUnit::Millisecond, Some("UTC".into())), false),
-        field("was", DataType::Utf8, false),
-        field("source", DataType::Utf8, true),
-        field("source_bytes", DataType::Binary, true),
-        field("bytes", DataType::UInt64, false),
-        field("algorithm", DataType::Utf8, false),
-        field("before", DataType::Binary, true),
-        field("digest", DataType::Binary, false),
-        field("ranges", DataType::List(Arc::new(range)), true),
-    ]))
+fn columns() -> [Column; 12] {
+    use ColumnKind::{Binary, Milliseconds, Ranges, Text, Unsigned};
+    [
+        Column::new("place", Text).required(),
+        Column::new("path", Text),
+        Column::new("path_bytes", Binary),
+        Column::new("repaired", Milliseconds).required(),
+        Column::new("was", Text).required(),
+        Column::new("source", Text),
+        Column::new("source_bytes", Binary),
+        Column::new("bytes", Unsigned).required(),
+        Column::new("algorithm", Text).required(),
+        Column::new("before", Binary),
+        Column::new("digest", Binary).required(),
+        Column::new("ranges", Ranges),
+    ]
 }
 
 /// A repair as a lake has it.
@@ -98,9 +85,9 @@ pub(crate) fn export(
         return Ok(());
     }
     let path = place.new_repairs(now)?;
-    let batch = batch(root, &rows).map_err(|why| LakeError::Row { path: path.clone(), why })?;
-    let mut file = ParquetFile::part(&path, batch.schema(), place.mode(), &[(VERSION_KEY, VERSION)])?;
-    file.write(&batch)?;
+    let mut file = ParquetFile::part(&path, &columns(), place.mode(), &[(VERSION_KEY, VERSION)])?;
+    let name = root.path.to_string_lossy();
+    rows.iter().try_for_each(|row| file.write(&row.values(&name)))?;
     file.finish()
 }
 
@@ -147,132 +134,66 @@ fn row(path: &Path, repair: &Repair, algorithm: &str) -> RepairRow {
 
 /// Calls `take` for the repairs of a file, in its order.
 fn each(path: &Path, take: &mut dyn FnMut(RepairRow) -> Result<()>) -> Result<()> {
-    let (mut batches, _) = Batches::open(path, &schema())?;
-    while let Some(batch) = batches.read(path)? {
-        let columns = RepairColumns::new(&batch).map_err(|why| LakeError::part(path, why))?;
-        for at in 0..batch.num_rows() {
-            take(columns.row(at).map_err(|why| LakeError::part(path, why))?)?;
-        }
+    let mut table = TableReader::open(path, &columns())?;
+    while table.next_row()? {
+        take(RepairRow::read(&table).map_err(|why| LakeError::part(path, why))?)?;
     }
     Ok(())
 }
 
-/// Some repairs, column by column.
-struct RepairColumns {
-    path: StringArray,
-    path_bytes: BinaryArray,
-    repaired: TimestampMillisecondArray,
-    was: StringArray,
-    source: StringArray,
-    source_bytes: BinaryArray,
-    bytes: UInt64Array,
-    algorithm: StringArray,
-    before: BinaryArray,
-    digest: BinaryArray,
-    ranges: ListArray,
-}
-
-impl RepairColumns {
-    fn new(batch: &RecordBatch) -> Result<RepairColumns, String> {
-        Ok(RepairColumns {
-            path: array(batch, "path")?,
-            path_bytes: array(batch, "path_bytes")?,
-            repaired: array(batch, "repaired")?,
-            was: array(batch, "was")?,
-            source: array(batch, "source")?,
-            source_bytes: array(batch, "source_bytes")?,
-            bytes: array(batch, "bytes")?,
-            algorithm: array(batch, "algorithm")?,
-            before: array(batch, "before")?,
-            digest: array(batch, "digest")?,
-            ranges: array(batch, "ranges")?,
-        })
+impl RepairRow {
+    /// The values of the columns, below a place.
+    fn values<'a>(&'a self, place: &'a str) -> [Value<'a>; 12] {
+        let [path, path_bytes] = Value::of_name(&self.path);
+        let [source, source_bytes] = Value::of_name(&self.source);
+        [
+            Value::Text(place),
+            path,
+            path_bytes,
+            Value::Time(self.repaired.milliseconds()),
+            Value::Text(&self.was),
+            source,
+            source_bytes,
+            Value::Unsigned(self.bytes),
+            Value::Text(&self.algorithm),
+            self.before.as_deref().into(),
+            Value::Bytes(&self.digest),
+            self.ranges.as_deref().map_or(Value::Null, Value::Ranges),
+        ]
     }
 
-    fn row(&self, at: usize) -> Result<RepairRow, String> {
-        let text = |column: &StringArray| column.is_valid(at).then(|| column.value(at).to_string());
-        let binary = |column: &BinaryArray| column.is_valid(at).then(|| column.value(at).to_vec());
-        let source = text(&self.source).map(String::into_bytes).or_else(|| binary(&self.source_bytes));
-        let source = source.filter(|source| !source.is_empty() && !source.contains(&0));
+    /// The present row of a table.
+    fn read(table: &TableReader) -> Result<RepairRow, String> {
+        // The numbers of the columns, in their order.
+        let [
+            _,
+            path,
+            path_bytes,
+            repaired,
+            was,
+            of_source,
+            source_bytes,
+            length,
+            algorithm,
+            before,
+            digest,
+            ranges,
+        ]: [usize; 12] = std::array::from_fn(|number| number);
         let lacks = |name: &str| format!("a repair has no {name}");
+        let (text, bytes, number) =
+            (|column| table.text(column), |column| table.bytes(column), |column| table.number(column));
+        let source = text(of_source)?.map(str::as_bytes).or_else(|| bytes(source_bytes));
+        let source = source.filter(|source| !source.is_empty() && !source.contains(&0));
         Ok(RepairRow {
-            path: path_of(text(&self.path).as_deref(), binary(&self.path_bytes).as_deref())?,
-            repaired: self
-                .repaired
-                .is_valid(at)
-                .then(|| Moment::of_milliseconds(self.repaired.value(at)))
-                .ok_or_else(|| lacks("time"))?,
-            was: text(&self.was).ok_or_else(|| lacks("state"))?,
-            source: source.ok_or_else(|| lacks("source"))?,
-            bytes: self.bytes.is_valid(at).then(|| self.bytes.value(at)).ok_or_else(|| lacks("length"))?,
-            algorithm: text(&self.algorithm).ok_or_else(|| lacks("algorithm"))?,
-            before: binary(&self.before),
-            digest: binary(&self.digest).ok_or_else(|| lacks("digest"))?,
-            ranges: self.ranges.is_valid(at).then(|| ranges(&self.ranges.value(at))).transpose()?,
+            path: path_of(text(path)?, bytes(path_bytes))?,
+            repaired: number(repaired).map(Moment::of_milliseconds).ok_or_else(|| lacks("time"))?,
+            was: text(was)?.ok_or_else(|| lacks("state"))?.to_string(),
+            source: source.ok_or_else(|| lacks("source"))?.to_vec(),
+            bytes: number(length).map(i64::cast_unsigned).ok_or_else(|| lacks("length"))?,
+            algorithm: text(algorithm)?.ok_or_else(|| lacks("algorithm"))?.to_string(),
+            before: bytes(before).map(<[u8]>::to_vec),
+            digest: bytes(digest).ok_or_else(|| lacks("digest"))?.to_vec(),
+            ranges: table.ranges(ranges)?,
         })
     }
-}
-
-/// The ranges of a repair.
-fn ranges(list: &ArrayRef) -> Result<Vec<Range<u64>>, String> {
-    let no_range = || "a repair has a range that is none".to_string();
-    let list = list.as_any().downcast_ref::<StructArray>().ok_or_else(no_range)?;
-    let numbers = |name: &str| {
-        let column =
-            list.column_by_name(name).and_then(|column| column.as_any().downcast_ref::<UInt64Array>());
-        column.filter(|column| column.null_count() == 0).ok_or_else(no_range)
-    };
-    let (offsets, lengths) = (numbers("offset")?, numbers("length")?);
-    let range = |(offset, length): (&u64, &u64)| Some(*offset..offset.checked_add(*length)?);
-    let ranges = offsets.values().iter().zip(lengths.values()).map(range).collect::<Option<_>>();
-    ranges.ok_or_else(no_range)
-}
-
-fn batch(root: &Root, rows: &[RepairRow]) -> Result<RecordBatch, String> {
-    let [mut places, mut paths, mut was, mut sources, mut names] = [(); 5].map(|()| StringBuilder::new());
-    let [mut path_bytes, mut source_bytes, mut before, mut digests] = [(); 4].map(|()| BinaryBuilder::new());
-    let mut times = TimestampMillisecondBuilder::new().with_timezone("UTC");
-    let mut bytes = UInt64Builder::new();
-    let mut ranges = ListBuilder::new(StructBuilder::from_fields(range_fields(), 0));
-    for row in rows {
-        places.append_value(root.path.to_string_lossy());
-        append(&mut paths, &mut path_bytes, &row.path);
-        times.append_value(row.repaired.milliseconds());
-        was.append_value(&row.was);
-        append(&mut sources, &mut source_bytes, &row.source);
-        bytes.append_value(row.bytes);
-        names.append_value(&row.algorithm);
-        before.append_option(row.before.as_deref());
-        digests.append_value(&row.digest);
-        for range in row.ranges.iter().flatten() {
-            for (field, value) in [range.start, range.end - range.start].into_iter().enumerate() {
-                let numbers = ranges.values().field_builder::<UInt64Builder>(field);
-                numbers.ok_or("a range has no such number")?.append_value(value);
-            }
-            ranges.values().append(true);
-        }
-        ranges.append(row.ranges.is_some());
-    }
-    let columns: Vec<ArrayRef> = vec![
-        Arc::new(places.finish()),
-        Arc::new(paths.finish()),
-        Arc::new(path_bytes.finish()),
-        Arc::new(times.finish()),
-        Arc::new(was.finish()),
-        Arc::new(sources.finish()),
-        Arc::new(source_bytes.finish()),
-        Arc::new(bytes.finish()),
-        Arc::new(names.finish()),
-        Arc::new(before.finish()),
-        Arc::new(digests.finish()),
-        Arc::new(ranges.finish()),
-    ];
-    RecordBatch::try_new(schema(), columns).map_err(|error| error.to_string())
-}
-
-/// Text where it is text, and the bytes only where it is none.
-fn append(texts: &mut StringBuilder, bytes: &mut BinaryBuilder, name: &[u8]) {
-    let text = std::str::from_utf8(name).ok();
-    texts.append_option(text);
-    bytes.append_option(text.is_none().then_some(name));
 }

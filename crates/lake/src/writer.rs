@@ -6,12 +6,9 @@ use std::sync::Arc;
 
 use verisum_catalog::store::Moment;
 
-use crate::columns::Columns;
+use crate::columns::{columns, values};
 use crate::reader::{VERSION, VERSION_KEY};
 use crate::{LakeError, LakeTree, ParquetFile, Result, Row};
-
-/// Rows that are gathered before they are written.
-const BATCH: usize = 8 << 10;
 
 /// Rows of a part at most. What a killed export has written of whole parts stays.
 const MOST_ROWS: u64 = 4 << 20;
@@ -29,7 +26,6 @@ pub struct PartWriter<'a> {
 struct Growing {
     path: PathBuf,
     file: ParquetFile,
-    columns: Columns,
     rows: u64,
     last: Vec<u8>,
 }
@@ -60,7 +56,7 @@ impl PartWriter<'_> {
         if part.rows == MOST_ROWS
             && let Some(full) = self.parts.remove(&row.algorithm)
         {
-            full.finish()?;
+            full.file.finish()?;
         }
         Ok(())
     }
@@ -70,18 +66,17 @@ impl PartWriter<'_> {
     /// # Errors
     /// The disk is full or fails.
     pub fn finish(self) -> Result<()> {
-        self.parts.into_values().try_for_each(Growing::finish)
+        self.parts.into_values().try_for_each(|part| part.file.finish())
     }
 
     fn begin(&self, row: &Row) -> Result<Growing> {
         let len = row.digest.map(|digest| digest.as_bytes().len());
         // A part without any digest may have any length.
         let len = len.or_else(|| (self.digest_len)(&row.algorithm)).unwrap_or(1);
-        let columns = Columns::new(len);
         let path = self.place.new_part(self.exported)?;
         let metadata = [(VERSION_KEY, VERSION)];
-        let file = ParquetFile::part(&path, columns.schema(), self.place.mode(), &metadata)?;
-        Ok(Growing { path, file, columns, rows: 0, last: Vec::new() })
+        let file = ParquetFile::part(&path, &columns(len), self.place.mode(), &metadata)?;
+        Ok(Growing { path, file, rows: 0, last: Vec::new() })
     }
 }
 
@@ -93,18 +88,8 @@ impl Growing {
         }
         self.last.clear();
         self.last.extend_from_slice(&row.path);
-        self.columns.add(row).map_err(|error| LakeError::table(&self.path, &error))?;
+        self.file.write(&values(row))?;
         self.rows += 1;
-        if self.columns.rows() == BATCH { self.flush() } else { Ok(()) }
-    }
-
-    fn flush(&mut self) -> Result<()> {
-        let batch = self.columns.take().map_err(|error| LakeError::table(&self.path, &error))?;
-        self.file.write(&batch)
-    }
-
-    fn finish(mut self) -> Result<()> {
-        self.flush()?;
-        self.file.finish()
+        Ok(())
     }
 }

@@ -302,6 +302,43 @@ fn an_export_that_ends_early_is_completed_by_the_next() {
     assert_eq!(bench.export(10).changed, 3);
 }
 
+#[test]
+fn rows_of_many_pages_and_groups_come_back_as_they_were() {
+    let bench = Bench::new();
+    let lake = Lake::create(&bench.lake).unwrap();
+    let place = lake.place(&bench.root.path);
+    let rows = (0..130_000_u32).map(|number| {
+        let mut path = format!("d/{number:06}").into_bytes();
+        if number % 5 == 0 {
+            path.push(0xff);
+        }
+        let is = |divisor: u32| !number.is_multiple_of(divisor);
+        let time = |divisor| is(divisor).then(|| Moment::of_milliseconds(i64::from(number) - 50));
+        Row {
+            path,
+            size: is(2).then_some(u64::MAX - u64::from(number)),
+            mtime: is(1000).then(|| Stamp::of_nanoseconds(-i64::from(number))),
+            ctime: None,
+            inode: Some(u64::from(number)),
+            algorithm: "md5".into(),
+            digest: is(3).then(|| Output::from_bytes(&u128::from(number).to_le_bytes()).unwrap()),
+            state: is(7).then_some(State::Sound),
+            first_seen: time(1),
+            changed: time(11),
+            verified: time(1024),
+            exported: Moment::of_milliseconds(5),
+            replaces: time(1025),
+        }
+    });
+    let mut parts = PartWriter::new(&place, Moment::of_milliseconds(5), &|_| Some(16));
+    for row in rows.clone() {
+        parts.add(&row).unwrap();
+    }
+    parts.finish().unwrap();
+    let part = Part::open(&place.parts().unwrap()[0]).unwrap();
+    assert!(part.map(Result::unwrap).eq(rows));
+}
+
 /// All files below a folder.
 fn walk(folder: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
@@ -342,9 +379,8 @@ fn repairs(catalog: &Catalog, path: &Path) -> Vec<(PathBuf, Repair)> {
 
 #[test]
 fn repairs_are_beside_the_parts_and_each_is_written_once() {
-    use arrow_array::cast::AsArray;
-    use arrow_array::types::TimestampMillisecondType;
-    use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+    use parquet::file::reader::{FileReader, SerializedFileReader};
+    use parquet::record::Field;
 
     let bench = Bench::new();
     bench.change(b"one", RecordChange::Add);
@@ -385,10 +421,18 @@ fn repairs_are_beside_the_parts_and_each_is_written_once() {
     let mut files = walk(&folder);
     files.sort();
     let times = files.iter().map(|file| {
-        let reader = ParquetRecordBatchReaderBuilder::try_new(fs::File::open(file).unwrap()).unwrap();
-        let batch = reader.build().unwrap().next().unwrap().unwrap();
-        assert_eq!(batch["place"].as_string::<i32>().value(0), "/srv/a b");
-        batch["repaired"].as_primitive::<TimestampMillisecondType>().values().to_vec()
+        let reader = SerializedFileReader::new(fs::File::open(file).unwrap()).unwrap();
+        let rows = reader.get_row_iter(None).unwrap().map(|row| {
+            let row = row.unwrap();
+            let mut columns = row.get_column_iter();
+            assert_eq!(columns.next(), Some((&"place".to_string(), &Field::Str("/srv/a b".to_string()))));
+            let (_, Field::TimestampMillis(time)) = columns.find(|column| column.0 == "repaired").unwrap()
+            else {
+                panic!("a repair without a time")
+            };
+            *time
+        });
+        rows.collect::<Vec<i64>>()
     });
     assert_eq!(times.collect::<Vec<_>>(), [vec![12], vec![11, 13, 13]]);
     // They are no place, and no part of one.

@@ -118,11 +118,14 @@ impl Config {
                 }
             };
             config.files.push((path.clone(), bytes.is_some()));
-            if bytes.is_none() && leads_nowhere(&path) {
-                let why = format!("{}: it is a link to a file that is not there", path.display());
-                config.faults.push(Fault::of(why));
-            }
-            let (text, broken) = decoded(&bytes.unwrap_or_default());
+            let Some(bytes) = bytes else {
+                if leads_nowhere(&path) {
+                    let why = format!("{}: it is a link to a file that is not there", path.display());
+                    config.faults.push(Fault::of(why));
+                }
+                continue;
+            };
+            let (text, broken) = decoded(&bytes);
             if let Some(line) = broken {
                 let why = format!("{}: line {line}: must be UTF-8", path.display());
                 config.faults.push(Fault::of(why));
