@@ -37,9 +37,11 @@ pub(crate) struct TableReader {
     group: usize,
     /// How far each column is read. None before the first group.
     cursors: Vec<Cursor>,
-    /// Rows of the group, and of what was taken from it, that are still to come.
+    /// Rows of the group that are still to come.
     left: usize,
+    /// The rows that were taken from it: how many, and which of them comes next.
     taken: usize,
+    next: usize,
 }
 
 /// A column of a group that is being read.
@@ -50,9 +52,15 @@ struct Cursor {
     /// How much there is of each value, and whether it is in the list of the one before.
     levels: Vec<i16>,
     repeats: Vec<i16>,
-    /// The levels and the values of the present row.
-    row: Range<usize>,
-    present: Range<usize>,
+    rows: Vec<CursorRow>,
+}
+
+/// What a column has in a row.
+struct CursorRow {
+    /// The end of its values, which begin where those of the row before end.
+    end: usize,
+    /// How much there is of the one of which there is least.
+    level: i16,
 }
 
 enum ReadValues {
@@ -79,7 +87,17 @@ impl TableReader {
             found.extend(column.find(columns).map_err(|why| LakeError::part(path, why))?);
         }
         let path = path.to_path_buf();
-        Ok(TableReader { path, file, found, first, group: 0, cursors: Vec::new(), left: 0, taken: 0 })
+        Ok(TableReader {
+            path,
+            file,
+            found,
+            first,
+            group: 0,
+            cursors: Vec::new(),
+            left: 0,
+            taken: 0,
+            next: 0,
+        })
     }
 
     /// The file's name.
@@ -94,41 +112,44 @@ impl TableReader {
 
     /// Goes on to the next row, and says whether there is one.
     pub(crate) fn next_row(&mut self) -> Result<bool> {
-        while self.taken == 0 {
+        while self.next == self.taken {
             let path = self.path.clone();
-            // The library panics at some damaged bytes. What it worked on is not used again then.
             let found = decode(&path, || self.take())?;
             if !found.map_err(|error| LakeError::part(&path, error.to_string()))? {
                 return Ok(false);
             }
+            if self.cursors.iter().any(|cursor| cursor.rows.len() != self.taken) {
+                return Err(LakeError::part(&path, "its columns are not of the same length"));
+            }
         }
-        self.taken -= 1;
-        match self.cursors.iter_mut().all(Cursor::advance) {
-            true => Ok(true),
-            false => Err(LakeError::part(&self.path, "its columns are not of the same length")),
-        }
+        self.next += 1;
+        Ok(true)
     }
 
     /// A number or a time of the present row.
     pub(crate) fn number(&self, column: usize) -> Option<i64> {
         let cursor = self.cursor(column)?;
         match &cursor.values {
-            ReadValues::Numbers(_, numbers) if cursor.is_there() => {
-                numbers.get(cursor.present.start).copied()
-            }
-            _ => None,
+            ReadValues::Numbers(_, numbers) => numbers.get(cursor.value(self.present()?)?).copied(),
+            ReadValues::Bytes(..) | ReadValues::Fixed(..) => None,
         }
     }
 
     /// Bytes of the present row, also those of text.
     pub(crate) fn bytes(&self, column: usize) -> Option<&[u8]> {
         let cursor = self.cursor(column)?;
-        let at = cursor.present.start;
         match &cursor.values {
-            ReadValues::Bytes(_, values) if cursor.is_there() => values.get(at).map(ByteArray::data),
-            ReadValues::Fixed(_, values) if cursor.is_there() => values.get(at).map(|value| value.data()),
-            _ => None,
+            ReadValues::Bytes(_, values) => values.get(cursor.value(self.present()?)?).map(ByteArray::data),
+            ReadValues::Fixed(_, values) => {
+                values.get(cursor.value(self.present()?)?).map(|value| value.data())
+            }
+            ReadValues::Numbers(..) => None,
         }
+    }
+
+    /// The present row, of those that were taken.
+    fn present(&self) -> Option<usize> {
+        self.next.checked_sub(1)
     }
 
     fn cursor(&self, column: usize) -> Option<&Cursor> {
@@ -146,11 +167,9 @@ impl TableReader {
         let none = || "a repair has a range that is none".to_string();
         let cursors = self.first.get(column).and_then(|first| self.cursors.get(*first..*first + 2));
         let Some([offsets, lengths]) = cursors else { return Err(none()) };
-        let (Some(offsets), Some(lengths)) =
-            (offsets.list().ok_or_else(none)?, lengths.list().ok_or_else(none)?)
-        else {
-            return Ok(None);
-        };
+        let row = self.present().ok_or_else(none)?;
+        let (offsets, lengths) = (offsets.list(row).ok_or_else(none)?, lengths.list(row).ok_or_else(none)?);
+        let (Some(offsets), Some(lengths)) = (offsets, lengths) else { return Ok(None) };
         let range = |(offset, length): (&i64, &i64)| {
             let offset = offset.cast_unsigned();
             Some(offset..offset.checked_add(length.cast_unsigned())?)
@@ -175,7 +194,7 @@ impl TableReader {
             };
             self.cursors = self.found.iter().map(open).collect::<Result<_, ParquetError>>()?;
         }
-        self.taken = self.left.min(BATCH);
+        (self.taken, self.next) = (self.left.min(BATCH), 0);
         self.left -= self.taken;
         self.cursors.iter_mut().try_for_each(|cursor| cursor.take(self.taken))?;
         Ok(true)
@@ -195,8 +214,7 @@ impl Cursor {
             most: about.max_def_level(),
             levels: Vec::new(),
             repeats: Vec::new(),
-            row: 0..0,
-            present: 0..0,
+            rows: Vec::new(),
         })
     }
 
@@ -213,35 +231,42 @@ impl Cursor {
         if *most == 0 {
             levels.resize(count, 0);
         }
-        (self.row, self.present) = (0..0, 0..0);
+        self.rows.clear();
+        let mut end = 0;
+        for (at, level) in self.levels.iter().enumerate() {
+            end += usize::from(level == most);
+            match self.rows.last_mut().filter(|_| self.repeats.get(at).is_some_and(|repeat| *repeat > 0)) {
+                Some(list) => {
+                    list.end = end;
+                    list.level = list.level.min(*level);
+                }
+                None => self.rows.push(CursorRow { end, level: *level }),
+            }
+        }
         Ok(())
     }
 
-    /// Goes on to the next row, and says whether there is one.
-    fn advance(&mut self) -> bool {
-        let begin = self.row.end;
-        let in_list = self.repeats.iter().skip(begin + 1).take_while(|repeat| **repeat > 0);
-        self.row = begin..begin + 1 + in_list.count();
-        let Some(levels) = self.levels.get(self.row.clone()) else { return false };
-        let count = levels.iter().filter(|level| **level == self.most).count();
-        self.present = self.present.end..self.present.end + count;
-        true
+    /// Where the values of a row are.
+    fn row(&self, row: usize) -> Option<Range<usize>> {
+        let begin =
+            row.checked_sub(1).and_then(|before| self.rows.get(before)).map_or(0, |before| before.end);
+        Some(begin..self.rows.get(row)?.end)
     }
 
-    /// Whether the present row has a value.
-    fn is_there(&self) -> bool {
-        !self.present.is_empty()
+    /// Where the value of a row is, if there is one.
+    fn value(&self, row: usize) -> Option<usize> {
+        self.row(row).filter(|values| !values.is_empty()).map(|values| values.start)
     }
 
-    /// The numbers of the present row: none within if there is no list, none if one of them is missing.
-    fn list(&self) -> Option<Option<&[i64]>> {
+    /// The numbers of a row: none within if there is no list, none if one of them is missing.
+    fn list(&self, row: usize) -> Option<Option<&[i64]>> {
         let ReadValues::Numbers(_, numbers) = &self.values else { return None };
-        let levels = self.levels.get(self.row.clone())?;
-        let numbers = numbers.get(self.present.clone())?;
-        match levels {
-            [0] if self.most > 0 => Some(None),
-            [_] if numbers.is_empty() => Some(Some(numbers)),
-            _ => (numbers.len() == levels.len()).then_some(Some(numbers)),
+        let level = self.rows.get(row)?.level;
+        let numbers = numbers.get(self.row(row)?)?;
+        match level {
+            0 if self.most > 0 => Some(None),
+            1 if numbers.is_empty() => Some(Some(numbers)),
+            level => (level == self.most).then_some(Some(numbers)),
         }
     }
 }
