@@ -312,7 +312,7 @@ fn scrubbed(
     let finished = finish_in_place(&catalog, &options.stop);
     let finished = finished.map_err(|error| crate::repair::failure(&error))?;
     if let Some(Finished::Waits { path, why, .. }) = finished {
-        options.withheld.push((path, why));
+        options.withheld.push((path, why.to_string()));
     }
     if named.is_here()
         && let Ok(root) = Entry::followed(&path)

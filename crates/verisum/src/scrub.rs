@@ -81,7 +81,7 @@ fn unfinished(catalog: &Catalog, options: &ScrubOptions) -> Result<Option<(PathB
     use verisum_mend::repair::{Finished, RepairError, finish_in_place};
 
     match finish_in_place(catalog, &options.stop) {
-        Ok(Some(Finished::Waits { path, why, .. })) => Ok(Some((path, why))),
+        Ok(Some(Finished::Waits { path, why, .. })) => Ok(Some((path, why.to_string()))),
         Ok(_) => Ok(None),
         Err(RepairError::Catalog(error)) => Err(error.into()),
         Err(RepairError::Tree(error)) => Err(error),

@@ -63,7 +63,7 @@ pub(crate) fn finish_in_place(
             let what =
                 if is_in_use { "finishes it then" } else { "finishes it, or puts a new file in its place" };
             say(&path, &format!("{why} (`{command}` {what}; to give it up, remove {given_up})"));
-            return Ok(Some((path, why)));
+            return Ok(Some((path, why.to_string())));
         }
         _ => {}
     }

@@ -33,7 +33,8 @@ const MOST: u64 = 1 << 21;
 
 /// Why a file cannot be put together.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum CombineError {
+#[non_exhaustive]
+pub enum CombineError {
     /// Blocks that nothing has.
     #[error("{0} bytes of it are in no copy")]
     Lost(u64),

@@ -17,8 +17,8 @@ use super::keep::require_room;
 use super::mend::{DistantTree, Done, MendedTree, Tree};
 use super::record::suspect_copies;
 use super::{
-    PathFault, RepairError, RepairOptions, RepairOutcome, RepairRefusal, RepairSummary, Repaired, Source,
-    Taken,
+    PathFault, RepairError, RepairFailure, RepairOptions, RepairOutcome, RepairRefusal, RepairSummary,
+    Repaired, Source, Taken,
 };
 
 /// How many files are repaired together: a source is asked once for all of them.
@@ -149,7 +149,7 @@ struct Work<'a> {
     algorithms: HashMap<i64, String>,
     copies: Copies,
     /// The file whose repair in place cannot be finished now, and why.
-    waits: Option<(PathBuf, String)>,
+    waits: Option<(PathBuf, RepairFailure)>,
     /// The repair in place that a dry run says will be finished.
     foretold: Option<ForetoldRepair>,
 }
@@ -159,7 +159,7 @@ impl<'a> Work<'a> {
         catalog: &'a Catalog,
         (root, path): (&'a Root, &'a Path),
         options: &'a RepairOptions,
-        waits: Option<(PathBuf, String)>,
+        waits: Option<(PathBuf, RepairFailure)>,
     ) -> Result<Work<'a>, RepairError> {
         let (algorithms, copies) = (catalog.algorithms()?, copies(catalog)?);
         let started = Moment::now();
@@ -250,7 +250,7 @@ impl<'a> Work<'a> {
         let algorithm = self.algorithms.get(&record.algorithm).cloned().unwrap_or_default();
         let digest = Digest::find(&algorithm);
         if let Some((_, why)) = self.waits.as_ref().filter(|(waits, _)| *waits == path) {
-            let outcome = RepairOutcome::Failed(why.clone().into());
+            let outcome = RepairOutcome::Failed(why.clone());
             return Ok(Err(self.repaired(path, record, algorithm, outcome)));
         }
         if let Some(foretold) = self.foretold.as_ref().filter(|foretold| foretold.mends(record)) {
@@ -265,7 +265,7 @@ impl<'a> Work<'a> {
                 let finding = self.catalog.finding(position.directory, OsStr::from_bytes(&position.name))?;
                 Some(RepairRefusal::NotCompared { detail: finding.and_then(|finding| finding.detail) })
             }
-            (_, Err(error)) => Some(RepairRefusal::NoDigest { why: error.to_string() }),
+            (_, Err(error)) => Some(RepairRefusal::NoDigest { why: error.clone().into() }),
             _ => None,
         };
         if let Some(why) = refused {

@@ -17,7 +17,8 @@ const HOLE: usize = 64 << 10;
 
 /// Why a new file does not have the recorded content.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum FillError {
+#[non_exhaustive]
+pub enum FillError {
     /// The copy cannot be read.
     #[error("read: {0}")]
     Read(io::Error),

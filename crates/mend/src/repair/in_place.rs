@@ -19,23 +19,62 @@ use verisum_catalog::scrub::require_tree;
 use verisum_catalog::store::{Catalog, CatalogRecord, Stamp};
 use verisum_digest::{Digest, Output};
 use verisum_files::{
-    Directory, Entry, Kind, Stat, Stop, Timestamp, explained, has_writer, reread, write_over,
+    Directory, Entry, FileError, Kind, SharedError, Stat, Stop, Timestamp, explained, has_writer, reread,
+    write_over,
 };
 
 use super::fill::FillError;
 use super::journal::{Block, Journal, Subject};
 use super::record::{MendedFile, Taken, note};
-use super::{Noted, RepairError, RepairRefusal};
+use super::{Noted, RepairError, RepairFailure, RepairRefusal};
 
 /// What a disk writes at once: of a block that was being written some may be old and some new.
 const SECTOR: usize = 512;
 
-const CHANGED: &str = "it changed while it was repaired";
-
-const HAS_WRITER: &str = "a program has it open to write to it";
-
 /// Bytes that are read at once.
 const PIECE: usize = 1 << 20;
+
+/// Why the bad blocks of a file are not all written in place.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum InPlaceFault {
+    /// A program has the file open to write to it.
+    #[error("a program has it open to write to it")]
+    InUse,
+    /// Somebody else wrote to the file meanwhile.
+    #[error("it changed while it was repaired")]
+    Changed,
+    /// The file, or its directory, cannot be opened.
+    #[error(transparent)]
+    File(SharedError<FileError>),
+    /// The file cannot be opened to write to it.
+    #[error("open to write: {0}")]
+    Open(SharedError<io::Error>),
+    /// The file cannot be read or written, or reads back as something else.
+    #[error(transparent)]
+    Fill(SharedError<FillError>),
+    /// The journal cannot be read.
+    #[error(transparent)]
+    Journal(SharedError<io::Error>),
+    /// The journal cannot be removed.
+    #[error("remove: {0}")]
+    Remove(SharedError<io::Error>),
+    /// The journal is not there any more.
+    #[error("its journal is gone")]
+    NoJournal,
+}
+
+impl From<FileError> for InPlaceFault {
+    fn from(error: FileError) -> InPlaceFault {
+        InPlaceFault::File(error.into())
+    }
+}
+
+impl From<FillError> for InPlaceFault {
+    fn from(error: FillError) -> InPlaceFault {
+        InPlaceFault::Fill(error.into())
+    }
+}
 
 /// What became of a file that a repair in place was interrupted at.
 #[derive(Clone, Debug, PartialEq)]
@@ -62,7 +101,7 @@ pub enum Finished {
         /// What is left to be written: who removes it gives the repair up.
         journal: PathBuf,
         /// Why.
-        why: String,
+        why: RepairFailure,
         /// A program has it open to write to it. Else its storage may fail for good, and a new file can take its place.
         is_in_use: bool,
     },
@@ -94,8 +133,8 @@ pub fn finish_in_place(catalog: &Catalog, stop: &Stop) -> Result<Option<Finished
     let applied = match apply(&mut journal, None, stop) {
         Ok(applied) => applied,
         Err(why) => {
-            let is_in_use = why == HAS_WRITER;
-            let why = format!("its repair in place is not finished: {why}");
+            let is_in_use = why == InPlaceFault::InUse;
+            let why = RepairFailure::Unfinished(why);
             return Ok(Some(Finished::Waits { path: subject, journal: path, why, is_in_use }));
         }
     };
@@ -116,7 +155,7 @@ pub fn finish_in_place(catalog: &Catalog, stop: &Stop) -> Result<Option<Finished
         }
     };
     std::fs::remove_file(&path).map_err(|error| {
-        let why = format!("remove: {error}");
+        let why = InPlaceFault::Remove(error.into());
         RepairError::InPlace { path: subject, journal: path, why }
     })?;
     Ok(Some(finished))
@@ -128,7 +167,7 @@ fn interrupted(catalog: &Catalog) -> Result<Option<(PathBuf, Journal)>, RepairEr
     let opened = Journal::open(&path).map_err(|error| RepairError::InPlace {
         path: path.clone(),
         journal: path.clone(),
-        why: error.to_string(),
+        why: InPlaceFault::Journal(error.into()),
     })?;
     let Some(journal) = opened else { return Ok(None) };
     // What is not mounted is finished when it is there again. Until then nothing looks at it.
@@ -193,7 +232,11 @@ pub(super) fn give_up_replaced(catalog: &Catalog) -> io::Result<()> {
 ///
 /// # Errors
 /// The file cannot be read or written now, or reads back as something else. The journal is to stay.
-pub(super) fn apply(journal: &mut Journal, before: Option<&Stat>, stop: &Stop) -> Result<Applied, String> {
+pub(super) fn apply(
+    journal: &mut Journal,
+    before: Option<&Stat>,
+    stop: &Stop,
+) -> Result<Applied, InPlaceFault> {
     let subject = journal.subject.clone();
     let (folder, stat, digest) = match ready(journal, before)? {
         Ok(ready) => ready,
@@ -202,16 +245,16 @@ pub(super) fn apply(journal: &mut Journal, before: Option<&Stat>, stop: &Stop) -
     let name = subject.path.file_name().unwrap_or_default();
     let file = open_to_write(&folder, name, &stat)?;
     let mut writer = Writer { file: &file, state: stat, modified: subject.modified, given: Vec::new() };
-    journal.each(&mut |block| writer.write(&block)).map_err(|error| format!("write: {error}"))?;
-    writer.end().map_err(|error| format!("write: {error}"))?;
+    journal.each(&mut |block| writer.write(&block)).map_err(FillError::Write)?;
+    writer.end().map_err(FillError::Write)?;
     let Writer { state, mut given, .. } = writer;
     given.sort_by_key(|(copy, _)| *copy);
     let _ = fadvise(&file, 0, None, Advice::DontNeed);
     let read = reread::past_the_cache_until(&file, &digest, stop);
-    let read = read.map_err(|error| format!("read again: {error}"))?;
+    let read = read.map_err(FillError::Reread)?;
     match (read.after.is_same_state(&state), read.digest == subject.recorded) {
-        (false, _) => return Err(CHANGED.to_string()),
-        (true, false) => return Err(FillError::Different.to_string()),
+        (false, _) => return Err(InPlaceFault::Changed),
+        (true, false) => return Err(FillError::Different.into()),
         (true, true) => {}
     }
     let taken = given.into_iter().map(|(copy, ranges)| Taken {
@@ -230,28 +273,28 @@ type Ready = Result<(Arc<Directory>, Stat, Digest), RepairRefusal>;
 ///
 /// # Errors
 /// As [`apply`].
-fn ready(journal: &mut Journal, before: Option<&Stat>) -> Result<Ready, String> {
+fn ready(journal: &mut Journal, before: Option<&Stat>) -> Result<Ready, InPlaceFault> {
     let subject = journal.subject.clone();
-    let digest = Digest::find(&subject.algorithm).map_err(|error| error.to_string())?;
+    let digest = Digest::find(&subject.algorithm).map_err(FillError::Digest)?;
     let (Some(folder), Some(name)) = (subject.path.parent(), subject.path.file_name()) else {
         return Ok(Err(RepairRefusal::OtherKind));
     };
     let folder = match Directory::trusted(folder) {
         Ok(folder) => folder,
         Err(error) if error.errno() == Some(Errno::NOENT) => return Ok(Err(RepairRefusal::Gone)),
-        Err(error) => return Err(error.to_string()),
+        Err(error) => return Err(error.into()),
     };
     let (entry, stat) = match Entry::within(&folder, name) {
         Ok(found) => found,
         Err(error) if error.errno() == Some(Errno::NOENT) => return Ok(Err(RepairRefusal::Gone)),
-        Err(error) => return Err(error.to_string()),
+        Err(error) => return Err(error.into()),
     };
     if entry.kind() != Kind::File || stat.inode != subject.inode || stat.size != subject.size {
         return Ok(Err(RepairRefusal::OtherFile));
     }
-    let old = entry.open().map_err(|error| error.to_string())?;
+    let old = entry.open()?;
     if has_writer(&old) {
-        return Err(HAS_WRITER.to_string());
+        return Err(InPlaceFault::InUse);
     }
     let is_unwritten = match before {
         Some(before) => before.is_same_state(&stat),
@@ -311,27 +354,25 @@ impl Writer<'_> {
     fn require_unchanged(&self) -> io::Result<()> {
         match Stat::of(self.file)?.is_same_state(&self.state) {
             true => Ok(()),
-            false => Err(io::Error::other(CHANGED)),
+            false => Err(io::Error::other(InPlaceFault::Changed)),
         }
     }
 }
 
-fn open_to_write(folder: &Arc<Directory>, name: &std::ffi::OsStr, stat: &Stat) -> Result<File, String> {
+fn open_to_write(folder: &Arc<Directory>, name: &std::ffi::OsStr, stat: &Stat) -> Result<File, InPlaceFault> {
     let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let file = rustix::fs::openat(folder.as_fd(), name, flags, Mode::empty());
-    let failed =
-        |errno: Errno| format!("open to write: {}", explained(&folder.path().join(name), errno.into()));
+    let failed = |errno: Errno| InPlaceFault::Open(explained(&folder.path().join(name), errno.into()).into());
     let file = File::from(file.map_err(failed)?);
     match Stat::of(&file).is_ok_and(|now| now.is_same_state(stat)) {
         true => Ok(file),
-        false => Err(CHANGED.to_string()),
+        false => Err(InPlaceFault::Changed),
     }
 }
 
 /// The digest that a file will have with the blocks of a journal.
-fn with_blocks(journal: &mut Journal, file: &File, digest: &Digest) -> Result<Output, String> {
-    let failed = |error: io::Error| format!("read: {error}");
-    let mut stream = digest.stream().map_err(|error| error.to_string())?;
+fn with_blocks(journal: &mut Journal, file: &File, digest: &Digest) -> Result<Output, FillError> {
+    let mut stream = digest.stream()?;
     let mut room = vec![0; PIECE];
     let size = journal.subject.size;
     let mut at = 0;
@@ -351,15 +392,15 @@ fn with_blocks(journal: &mut Journal, file: &File, digest: &Digest) -> Result<Ou
         at = block.range().end;
         Ok(())
     };
-    journal.each(each).map_err(failed)?;
-    up_to(&mut *stream, &mut at, size).map_err(failed)?;
+    journal.each(each).map_err(FillError::Read)?;
+    up_to(&mut *stream, &mut at, size).map_err(FillError::Read)?;
     let mut output = Output::zeroed(digest.len());
-    stream.finish(output.as_mut_bytes()).map_err(|error| error.to_string())?;
+    stream.finish(output.as_mut_bytes())?;
     Ok(output)
 }
 
 /// Whether all sectors of the blocks are old or new ones: others are somebody else's.
-fn are_ours(journal: &mut Journal, file: &File) -> Result<bool, String> {
+fn are_ours(journal: &mut Journal, file: &File) -> Result<bool, FillError> {
     let mut are_ours = true;
     let mut room = Vec::new();
     let each = &mut |block: Block| {
@@ -373,6 +414,6 @@ fn are_ours(journal: &mut Journal, file: &File) -> Result<bool, String> {
         are_ours &= sectors.all(|(found, (old, new))| found == old || found == new);
         Ok(())
     };
-    journal.each(each).map_err(|error| format!("read: {error}"))?;
+    journal.each(each).map_err(FillError::Read)?;
     Ok(are_ours)
 }

@@ -21,7 +21,6 @@ use rustix::io::Errno;
 use verisum_catalog::store::Stamp;
 use verisum_digest::{Digest, Output};
 use verisum_files::place::BlockDigests;
-use verisum_files::text::of_system;
 use verisum_files::{AsRead, Directory, Entry, FileError, KeptFile, Kind, Stat};
 use verisum_files::{has_writer, reread, says_storage_failed};
 
@@ -32,7 +31,7 @@ use super::helper::Helper;
 use super::keep::dress_as;
 use super::record::Taken;
 use super::source::{Candidate, Source};
-use super::{CopyFault, RepairOptions, RepairOutcome, RepairRefusal};
+use super::{CopyFault, RepairFailure, RepairOptions, RepairOutcome, RepairRefusal};
 
 use long_file::not_in_place;
 use new_file::{Filled, bytes_of, givers_of};
@@ -42,10 +41,6 @@ pub(super) use distant::DistantTree;
 
 /// From this length on only bad blocks are asked of a copy that is not here.
 const LONG: u64 = 1 << 20;
-
-const OTHER_IN_WAY: &str =
-    "a file, a link or something else is in the place of its directory: move that away first";
-const ELSEWHERE: &str = "another file system is mounted there (--cross-file-systems enters it)";
 
 /// What was done with a damaged file.
 pub(super) struct Done {
@@ -351,7 +346,7 @@ impl<'a> Tree<'a> {
 
     /// Looks whether a file still is what was found bad.
     fn examine(&self, damaged: &Damaged) -> Result<BadFile, RepairOutcome> {
-        let failed = |why: String| RepairOutcome::Failed(why.into());
+        let failed = |error: FileError| RepairOutcome::Failed(RepairFailure::File(error.into()));
         let gone = match self.options.except_missing {
             true => Err(RepairOutcome::Refused(RepairRefusal::Missing)),
             false => {
@@ -366,12 +361,12 @@ impl<'a> Tree<'a> {
         let (entry, stat) = match found {
             Ok(found) => found,
             Err(error) if error.errno() == Some(Errno::NOENT) => return gone,
-            Err(error) => return Err(failed(text(&error))),
+            Err(error) => return Err(failed(error)),
         };
         if entry.kind() != Kind::File {
             return Err(RepairOutcome::Refused(RepairRefusal::OtherKind));
         }
-        let file = entry.open().map_err(|error| failed(text(&error)))?;
+        let file = entry.open().map_err(failed)?;
         if has_writer(&file) {
             return Err(RepairOutcome::Refused(RepairRefusal::InUse));
         }
@@ -380,7 +375,7 @@ impl<'a> Tree<'a> {
             Ok(read) => Some(read.digest),
             Err(reread::Failed::System(errno)) if says_storage_failed(errno) => None,
             Err(reread::Failed::Stopped) => return Err(interrupted()),
-            Err(error) => return Err(failed(format!("read: {error}"))),
+            Err(error) => return Err(RepairOutcome::Failed(RepairFailure::Read(error.into()))),
         };
         let (found, now) = (&damaged.found, (stat.size, Stamp::from(stat.modified)));
         // No scrub records what a file is that storage does not give.
@@ -513,7 +508,7 @@ impl<'a> Tree<'a> {
             }
             return Ok(done);
         }
-        let of_old = |error: FileError| NotMended::failed(text(&error));
+        let of_old = |error: FileError| NotMended::failed(RepairFailure::File(error.into()));
         let (folder, name) = self.made_folder(&damaged.path).map_err(of_old)?;
         let open = || Entry::within(&folder, &name)?.0.open();
         let old = bad.stat.map(|_| open()).transpose().map_err(of_old)?;
@@ -539,7 +534,7 @@ impl<'a> Tree<'a> {
         };
         let made = Stat::of(new.file()).map(|stat| inode(&stat));
         let is_as_found = new.swap(bad.stat.as_ref(), kept.as_ref().and_then(KeptFile::to_move_to));
-        if !is_as_found.map_err(|error| NotMended::failed(of_new(&error)))? {
+        if !is_as_found.map_err(NotMended::of_new)? {
             return Err(NotMended::refused(RepairRefusal::Changed));
         }
         // A name that an earlier repair gave it there, before it was killed, is none that is left bad.
@@ -601,7 +596,7 @@ impl<'a> Tree<'a> {
                     Err(CombineError::Other) if self.is_in_place(damaged, bad) => {
                         return Ok(RepairOutcome::Refused(RepairRefusal::OtherBlocks).into());
                     }
-                    filled => filled.map_err(|error| error.to_string())?,
+                    filled => filled.map_err(|error| CopyFault::Combine(error.into()))?,
                 };
                 taken = filled.into_iter().map(|(_, taken)| taken).collect();
                 bytes_of(&taken)
@@ -686,33 +681,4 @@ fn nothing_for(damaged: &Damaged) -> Option<Candidate> {
 /// A name in an open directory, as a path.
 fn by_way_of(folder: &Arc<Directory>, name: &OsStr) -> PathBuf {
     PathBuf::from(format!("/proc/self/fd/{}", folder.as_fd().as_raw_fd())).join(name)
-}
-
-/// What is wrong with an old file, without its path.
-fn text(error: &FileError) -> String {
-    match error {
-        FileError::Io { .. } if error.errno() == Some(Errno::XDEV) => ELSEWHERE.to_string(),
-        FileError::Io { .. } if matches!(error.errno(), Some(Errno::NOTDIR | Errno::LOOP)) => {
-            OTHER_IN_WAY.to_string()
-        }
-        FileError::Io { operation, source, .. } => format!("{operation}: {}", of_system(source)),
-        other => other.to_string(),
-    }
-}
-
-/// What is wrong with a new file, without its path.
-fn of_new(error: &verisum_files::ReplaceError) -> String {
-    format!("{}: {}", error.operation, of_system(&error.source))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use verisum_files::Operation;
-
-    #[test]
-    fn what_is_wrong_is_said_as_other_programs_say_it() {
-        let error = FileError::io(Path::new("file"), Operation::Stat, Errno::UCLEAN);
-        assert_eq!(text(&error), "stat: Structure needs cleaning");
-    }
 }

@@ -35,9 +35,11 @@ use verisum_catalog::scrub;
 use verisum_catalog::store::{self, State};
 use verisum_files::Stop;
 
+pub use blocks::CombineError;
 pub use catalog::{repair, repair_there};
 pub use failure::{CopyFault, RepairFailure};
-pub use in_place::{Finished, finish_in_place};
+pub use fill::FillError;
+pub use in_place::{Finished, InPlaceFault, finish_in_place};
 pub use listed::{ExpectedContent, repair_recorded, tagged};
 pub use mend::is_of_nothing;
 pub use record::{MendedFile, Noted, Taken, is_known, note};
@@ -267,7 +269,7 @@ pub enum RepairError {
         /// What is left to be written.
         journal: PathBuf,
         /// What is wrong.
-        why: String,
+        why: InPlaceFault,
     },
     /// A directory for bad files cannot be used.
     #[error("{}: {operation}: {source}", path.display())]

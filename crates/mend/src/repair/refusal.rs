@@ -1,5 +1,8 @@
 //! Why a file must not be repaired.
 
+use verisum_digest::DigestError;
+use verisum_files::SharedError;
+
 /// Why a file must not be repaired: it is as it was.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -40,8 +43,8 @@ pub enum RepairRefusal {
     /// This machine cannot compute its digest.
     #[error("{why}")]
     NoDigest {
-        /// The error.
-        why: String,
+        /// Why not.
+        why: SharedError<DigestError>,
     },
     /// It was to be written in place, and nothing has digests of its blocks.
     #[error("--in-place needs digests of its blocks: parity, or a block map (`verisum image map --exact`)")]

@@ -120,8 +120,9 @@ impl<'a> Source<'a> {
         let ended = self.place.hash(std::slice::from_ref(digest), Files::Named(&mut requests), &keep);
         let mut answers = answers.into_inner().unwrap_or_else(PoisonError::into_inner);
         if let Err(error) = ended {
+            let failed = CopyFault::Place(error.into());
             for answer in answers.iter_mut().filter(|answer| **answer == Err(CopyFault::NoAnswer)) {
-                *answer = Err(error.to_string().into());
+                *answer = Err(failed.clone());
             }
         }
         answers

@@ -24,7 +24,7 @@ use verisum_files::{AsRead, FileError, KeptFile, Timestamp, lock, message_says_s
 use super::super::damaged::ANY_LENGTH;
 use super::super::fill::FillError;
 use super::super::source::{Candidate, Source};
-use super::super::{RepairFailure, RepairOptions, RepairOutcome};
+use super::super::{CopyFault, RepairFailure, RepairOptions, RepairOutcome};
 use super::waiting::{NotMended, WaitingFiles, interrupted};
 use super::{Damaged, Done, FileAfter, MendedTree, RepairRefusal, nothing_for};
 
@@ -103,7 +103,8 @@ impl<'a> DistantTree<'a> {
                 !self.options.stop.is_due()
             });
             if let Err(error) = ended {
-                those.iter().for_each(|at| found[*at] = Err(RepairOutcome::Failed(error.to_string().into())));
+                let failed = RepairFailure::Place(error.into());
+                those.iter().for_each(|at| found[*at] = Err(RepairOutcome::Failed(failed.clone())));
             }
             for answer in answers.into_inner().unwrap_or_else(PoisonError::into_inner) {
                 let at = answer.request.tag as usize;
@@ -147,7 +148,7 @@ impl<'a> DistantTree<'a> {
                 reason if error.is_storage_failure() || message_says_storage_failed(&reason.message()) => {
                     (self.place.state(&path).map_or(seen, |known| known.now), None)
                 }
-                reason => return Err(RepairOutcome::Failed(format!("read: {}", reason.message()).into())),
+                reason => return Err(RepairOutcome::Failed(RepairFailure::NotRead(reason))),
             },
         };
         let has_time =
@@ -203,7 +204,7 @@ impl<'a> DistantTree<'a> {
         let mut content: Box<dyn Read> = match source {
             Some(source) => {
                 let read = source.place.read(&candidate.path, 0..size.saturating_add(1));
-                Box::new(read.map_err(|error| error.to_string())?)
+                Box::new(read.map_err(|error| CopyFault::Place(error.into()))?)
             }
             None => Box::new(io::empty()),
         };
@@ -252,10 +253,10 @@ impl<'a> DistantTree<'a> {
         let passing = match staged.into_iter().next() {
             Some(Ok(Some(passing))) => passing,
             Some(Err(PlaceError::File(FileError::Io { source, .. }))) => {
-                return Err(source.to_string().into());
+                return Err(CopyFault::Content(source.into()).into());
             }
             Some(Err(error)) => return Err(failed(error)),
-            Some(Ok(None)) | None => return Err(NotMended::failed("write: the host ended".to_string())),
+            Some(Ok(None)) | None => return Err(NotMended::failed(RepairFailure::HostEnded)),
         };
         let proved =
             self.prove(damaged, &passing, None).and_then(|()| self.require_as_found(bad, path).map(drop));
@@ -287,7 +288,9 @@ impl<'a> DistantTree<'a> {
         let about = FileState { size: Some(size), modified, identity: None };
         let ours = match self.place.write(path, content, &about, previous.map(|known| known.now).as_ref()) {
             // The copy is not the good content, or could not be read: the upload was given up.
-            Err(PlaceError::File(FileError::Io { source, .. })) => return Err(source.to_string().into()),
+            Err(PlaceError::File(FileError::Io { source, .. })) => {
+                return Err(CopyFault::Content(source.into()).into());
+            }
             written => {
                 keep();
                 written.map_err(|error| match error {
@@ -302,7 +305,7 @@ impl<'a> DistantTree<'a> {
     /// Fails unless what was written has the recorded digest in its place. Where that is not `ours`, somebody else wrote it
     /// since.
     fn prove(&mut self, damaged: &Damaged, path: &[u8], ours: Option<FileIdentity>) -> Result<(), NotMended> {
-        let found = Mutex::new(Err("read again: no answer".to_string()));
+        let found = Mutex::new(Err(RepairFailure::NoAnswer));
         let request = FileRequest { path: path.to_vec(), ..FileRequest::default() };
         let mut requests = std::iter::once(request);
         let ended =
@@ -310,8 +313,7 @@ impl<'a> DistantTree<'a> {
                 if let PlaceEvent::Answer(answer) = event {
                     let now = answer.request.seen.identity;
                     let read = answer.result.map(|read| (read.digest(), now));
-                    let read = read.map_err(|error| format!("read again: {}", error.reason().message()));
-                    *lock(&found) = read;
+                    *lock(&found) = read.map_err(|error| RepairFailure::NotReadAgain(error.reason()));
                 }
                 true
             });
@@ -321,7 +323,7 @@ impl<'a> DistantTree<'a> {
             Ok((_, now)) if ours.zip(now).is_some_and(|(ours, now)| ours != now) => {
                 Err(NotMended::refused(RepairRefusal::Changed))
             }
-            Ok(_) => Err(NotMended::failed(FillError::Different.to_string())),
+            Ok(_) => Err(NotMended::failed(RepairFailure::Fill(FillError::Different.into()))),
             Err(why) => Err(NotMended::failed(why)),
         }
     }
@@ -415,7 +417,9 @@ impl<'c> ProvedContent<'c> {
         digest: &Digest,
         recorded: Output,
     ) -> Result<ProvedContent<'c>, NotMended> {
-        let stream = digest.stream().map_err(|error| NotMended::failed(error.to_string()))?;
+        let stream = digest
+            .stream()
+            .map_err(|error| NotMended::failed(RepairFailure::Fill(FillError::Digest(error).into())))?;
         Ok(ProvedContent { content, stream, recorded, is_proved: false })
     }
 }
@@ -443,5 +447,5 @@ fn modified_at(time: SystemTime) -> Modified {
 }
 
 fn failed(error: PlaceError) -> NotMended {
-    NotMended::failed(error.to_string())
+    NotMended::failed(RepairFailure::Place(error.into()))
 }

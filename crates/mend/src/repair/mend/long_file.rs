@@ -5,7 +5,6 @@ use std::path::{Path, PathBuf};
 
 use verisum_files::{Entry, KeptFile, Stat, Stop, has_writer};
 
-use super::super::CopyFault;
 use super::super::blocks::{Combination, CombineError};
 use super::super::fill::FillError;
 use super::super::in_place::{Applied, apply};
@@ -13,6 +12,7 @@ use super::super::journal::{Draft, Journal, Subject};
 use super::super::keep::dress_as;
 use super::super::record::Taken;
 use super::super::source::Candidate;
+use super::super::{CopyFault, InPlaceFault, RepairFailure};
 use super::new_file::{bytes_of, givers_of, ranges_of};
 use super::waiting::NotMended;
 use super::{BadFile, Blocks, Damaged, Done, LONG, RepairOutcome, RepairRefusal, Stamp, Tree, inode};
@@ -37,7 +37,7 @@ impl Tree<'_> {
             return Ok(done);
         }
         let (Some(journal), Some(stat)) = (&self.journal, &bad.stat) else {
-            return Err(NotMended::failed(RepairRefusal::Changed.to_string()));
+            return Err(NotMended::refused(RepairRefusal::Changed));
         };
         let draft = self.drafted(journal, damaged, (stat, old), blocks)?;
         if has_writer(old) {
@@ -52,7 +52,7 @@ impl Tree<'_> {
         let copy = |keep| KeptFile::copy((keep, &*damaged.kept), old, self.as_read(damaged, bad), &dress);
         let kept = keep.map(copy);
         let kept = kept.transpose().map_err(NotMended::not_kept)?;
-        draft.place().map_err(|error| of_journal(journal, &error))?;
+        draft.place().map_err(|error| of_journal(journal, error))?;
         let applied = applied(journal, stat, &self.options.stop);
         // Of a file that is somebody's by now nothing was written.
         let is_left = matches!(&applied, Err(NotMended::ByAny(RepairOutcome::Refused(_))));
@@ -78,11 +78,7 @@ impl Tree<'_> {
     ) -> Result<Draft, NotMended> {
         // Its file is half written, and only it says what with.
         if journal.symlink_metadata().is_ok() {
-            let why = format!(
-                "{}: an earlier repair in place is to be finished first (without --in-place a repair replaces its file)",
-                journal.display()
-            );
-            return Err(NotMended::failed(why));
+            return Err(NotMended::failed(RepairFailure::EarlierInPlace(journal.to_path_buf())));
         }
         let subject = Subject {
             path: damaged.path.clone(),
@@ -93,15 +89,15 @@ impl Tree<'_> {
             size: stat.size,
             modified: damaged.modified.unwrap_or_else(|| Stamp::from(stat.modified)),
         };
-        let mut draft = Draft::begin(journal, &subject).map_err(|error| of_journal(journal, &error))?;
+        let mut draft = Draft::begin(journal, &subject).map_err(|error| of_journal(journal, error))?;
         let of_file = Combination::of(blocks, &damaged.digest, &damaged.recorded, &self.options.stop);
         let combination = Combination { old: Some(old), keeps_old: true, ..of_file };
         match combination.fill(&mut givers, &mut |block| draft.add(&block)) {
             Ok(_) => Ok(draft),
             // No other copy helps.
             Err(CombineError::Other) => Err(NotMended::refused(RepairRefusal::OtherBlocks)),
-            Err(CombineError::Fill(FillError::Write(error))) => Err(of_journal(journal, &error)),
-            Err(error) => Err(error.to_string().into()),
+            Err(CombineError::Fill(FillError::Write(error))) => Err(of_journal(journal, error)),
+            Err(error) => Err(CopyFault::Combine(error.into()).into()),
         }
     }
 
@@ -129,26 +125,26 @@ impl Tree<'_> {
 
 /// Writes the blocks of a journal to its file, and removes it. Returns what the file is then, and what it took.
 fn applied(path: &Path, stat: &Stat, stop: &Stop) -> Result<(Stat, Vec<Taken>), NotMended> {
-    let opened = Journal::open(path).map_err(|error| error.to_string());
+    let opened = Journal::open(path).map_err(|error| InPlaceFault::Journal(error.into()));
     let applied = opened.and_then(|journal| match journal {
         Some(mut journal) => apply(&mut journal, Some(stat), stop),
-        None => Err("its journal is gone".to_string()),
+        None => Err(InPlaceFault::NoJournal),
     });
     match applied {
         Ok(Applied::Done(now, taken)) => {
-            std::fs::remove_file(path).map_err(|error| of_journal(path, &error))?;
+            std::fs::remove_file(path).map_err(|error| of_journal(path, error))?;
             Ok((now, taken))
         }
         Ok(Applied::Left(why)) => {
             let _ = std::fs::remove_file(path);
             Err(NotMended::refused(why))
         }
-        Err(why) => Err(NotMended::failed(format!("{why} (the next repair goes on by {})", path.display()))),
+        Err(why) => Err(NotMended::failed(RepairFailure::InPlace { journal: path.to_path_buf(), why })),
     }
 }
 
-fn of_journal(path: &Path, error: &std::io::Error) -> NotMended {
-    NotMended::failed(format!("{}: write: {error}", path.display()))
+fn of_journal(path: &Path, error: std::io::Error) -> NotMended {
+    NotMended::failed(RepairFailure::Journal { path: path.to_path_buf(), source: error.into() })
 }
 
 /// Why a long file is not written in place.

@@ -15,7 +15,7 @@ use super::super::record::Taken;
 use super::super::source::{Candidate, Source};
 use super::super::{CopyFault, RepairFailure};
 use super::waiting::NotMended;
-use super::{BadFile, Blocks, ContentOrigin, Damaged, Tree, of_new};
+use super::{BadFile, Blocks, ContentOrigin, Damaged, Tree};
 
 /// A new file that waits to take its place.
 pub(super) struct Filled {
@@ -67,10 +67,12 @@ impl Tree<'_> {
         candidate: &Candidate,
         target: &Path,
     ) -> Result<Filled, NotMended> {
-        let new = Replacement::passing(target).map_err(|error| NotMended::failed(of_new(&error)))?;
+        let new = Replacement::passing(target).map_err(NotMended::of_new)?;
         let range = 0..damaged.size.saturating_add(1);
         let mut content: Box<dyn Read + Send> = match &mut source {
-            Some(source) => source.place.read(&candidate.path, range).map_err(|error| error.to_string())?,
+            Some(source) => {
+                source.place.read(&candidate.path, range).map_err(|error| CopyFault::Place(error.into()))?
+            }
             None => Box::new(std::io::empty()),
         };
         let is_sparse = bad.stat.is_none_or(|stat| stat.stored < stat.size);
@@ -78,10 +80,10 @@ impl Tree<'_> {
         let mut differences = Differences::from(old);
         let limits = Limits { most: damaged.size, is_sparse, stop: &self.options.stop };
         let filled = fill(new.file(), &mut *content, expected, &limits, &mut differences);
-        let bytes = filled.map_err(|error| of_fill(&error))?;
+        let bytes = filled.map_err(of_fill)?;
         drop(content);
         let model = source.map(|source| (source, candidate));
-        let dressed = dressed(new.file(), old, model, damaged.modified)?;
+        let dressed = dressed(new.file(), old, model, damaged.modified);
         let has_usual_permissions = dressed.map_err(NotMended::failed)?;
         let ranges = Some(differences.ranges());
         Ok(Filled { new, bytes, ranges, has_usual_permissions, taken: Vec::new() })
@@ -96,7 +98,7 @@ fn put_together(
     target: &Path,
     stop: &Stop,
 ) -> Result<Filled, NotMended> {
-    let new = Replacement::passing(target).map_err(|error| NotMended::failed(of_new(&error)))?;
+    let new = Replacement::passing(target).map_err(NotMended::of_new)?;
     let combination = Combination {
         old,
         new: Some(new.file()),
@@ -104,14 +106,14 @@ fn put_together(
         ..Combination::of(blocks, &damaged.digest, &damaged.recorded, stop)
     };
     let taken = combination.fill(&mut givers, &mut |_| Ok(())).map_err(|error| match error {
-        CombineError::Fill(error) => of_fill(&error),
-        other => other.to_string().into(),
+        CombineError::Fill(error) => of_fill(error),
+        other => CopyFault::Combine(other.into()).into(),
     })?;
     // What gave nothing says nothing of owners and modes either.
     let first = taken.first().map_or(0, |(number, _)| *number);
-    let giver = givers.copies.get(first).ok_or_else(|| "no copy of it is known".to_string())?;
+    let giver = givers.copies.get(first).ok_or(CopyFault::NoAnswer)?;
     let model = Some((&mut givers.sources[giver.source], &giver.candidate));
-    let dressed = dressed(new.file(), old, model, damaged.modified)?;
+    let dressed = dressed(new.file(), old, model, damaged.modified);
     let has_usual_permissions = dressed.map_err(NotMended::failed)?;
     let taken: Vec<Taken> = taken.into_iter().map(|(_, taken)| taken).collect();
     let (ranges, bytes) = (ranges_of(&taken), bytes_of(&taken));
@@ -119,11 +121,11 @@ fn put_together(
 }
 
 /// What failed where a new file was filled: the copy, or the new file.
-fn of_fill(error: &FillError) -> NotMended {
+fn of_fill(error: FillError) -> NotMended {
     match error {
         FillError::Stopped => NotMended::failed(RepairFailure::Interrupted),
-        error if error.is_of_source() => error.to_string().into(),
-        error => NotMended::failed(error.to_string()),
+        error if error.is_of_source() => CopyFault::Fill(error.into()).into(),
+        error => NotMended::failed(RepairFailure::Fill(error.into())),
     }
 }
 

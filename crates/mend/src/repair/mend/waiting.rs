@@ -1,10 +1,10 @@
 //! Files that wait for their repair while sources are asked for them.
 
 use std::collections::{BTreeSet, HashMap};
-use std::fmt::Display;
+use std::io;
 use std::path::PathBuf;
 
-use verisum_files::Stop;
+use verisum_files::{ReplaceError, Stop};
 
 use super::super::source::{Candidate, CopyDigest, Source};
 use super::super::{CopyFault, RepairFailure};
@@ -101,12 +101,16 @@ pub(super) enum NotMended {
 }
 
 impl NotMended {
-    pub(super) fn failed(why: impl Into<RepairFailure>) -> NotMended {
-        NotMended::ByAny(RepairOutcome::Failed(why.into()))
+    pub(super) fn failed(why: RepairFailure) -> NotMended {
+        NotMended::ByAny(RepairOutcome::Failed(why))
     }
 
-    pub(super) fn not_kept(error: impl Display) -> NotMended {
-        NotMended::failed(RepairFailure::NotKept { why: error.to_string() })
+    pub(super) fn of_new(error: ReplaceError) -> NotMended {
+        NotMended::failed(RepairFailure::NewFile(error.into()))
+    }
+
+    pub(super) fn not_kept(error: io::Error) -> NotMended {
+        NotMended::failed(RepairFailure::NotKept(error.into()))
     }
 
     pub(super) fn refused(why: RepairRefusal) -> NotMended {
@@ -123,9 +127,9 @@ impl NotMended {
 }
 
 /// What is said of a copy.
-impl<T: Into<CopyFault>> From<T> for NotMended {
-    fn from(why: T) -> NotMended {
-        NotMended::ByThisCopy(why.into())
+impl From<CopyFault> for NotMended {
+    fn from(why: CopyFault) -> NotMended {
+        NotMended::ByThisCopy(why)
     }
 }
 
