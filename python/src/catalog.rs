@@ -335,7 +335,7 @@ getters! { |file: AcceptedFile as Accepted|
     algorithm: &str = &file.0.algorithm;
     recorded: FileState = FileState(file.0.old);
     now: Option<FileState> = file.0.new.map(FileState);
-    error: Option<String> = file.0.error.as_deref().map(by_arguments);
+    error: Option<String> = file.0.error.as_ref().map(|error| by_arguments(&error.to_string()));
 }
 
 #[pymethods]

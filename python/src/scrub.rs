@@ -72,7 +72,7 @@ getters! { |finding: Finding|
     second_read_same: Option<bool> = finding.0.second.map(|read| read.same);
     since_ms: Option<i64> = finding.0.since.map(Moment::milliseconds);
     moved_from: Option<&OsStr> = finding.0.from.as_deref().map(Path::as_os_str);
-    error: Option<&str> = finding.0.error.as_deref();
+    error: Option<String> = finding.0.error.as_ref().map(ToString::to_string);
 }
 
 #[pymethods]

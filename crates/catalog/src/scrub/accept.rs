@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
+use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
@@ -12,25 +13,19 @@ use super::digests::digest_failed;
 use super::remote_tree::{Ask, Condition, PlaceTree, Request, Response, is_no_file};
 use super::top_directory::{Top, is_gone};
 use super::tree_guard::{require_tree, unmounted};
-use super::{RootFault, ScrubError};
+use super::{FileFault, RootFault, ScrubError};
 use crate::store::{
     Catalog, CatalogRecord, GoneContents, Moment, Position, RecordChange, RecordName, Root, Seen, Stamp,
     State,
 };
 use verisum_files::reread::{self, Bypass};
-use verisum_files::{Stat, Timestamp};
+use verisum_files::{Operation, Stat, Timestamp};
 
 /// How many files in trouble are looked at at once.
 const PAGE: usize = 1024;
 
 /// The digest of a file whose record does not tell any more which it had.
 const FALLBACK: &str = "sha256";
-
-/// Why a file that is on another file system is not accepted.
-const ELSEWHERE: &str = "open: another file system is mounted there (--cross-file-systems enters it)";
-
-/// Why a file is not accepted as gone.
-const IS_BACK: &str = "it is there again: scrub it";
 
 /// A file that was accepted, or would be.
 #[derive(Clone, Debug)]
@@ -46,7 +41,7 @@ pub struct Accepted {
     /// What is there now; `None` if the file is gone, and its record with it.
     pub new: Option<Seen>,
     /// Why it cannot be accepted.
-    pub error: Option<String>,
+    pub error: Option<FileFault>,
 }
 
 /// What to accept.
@@ -66,7 +61,7 @@ pub struct Accept<'a> {
 
 /// Reads files as they are now, by their paths and digests; `None` for each that is not there, or is something
 /// else than a file.
-type Read<'a> = &'a mut dyn FnMut(&[(PathBuf, Digest)]) -> Vec<Result<Option<Seen>, String>>;
+type Read<'a> = &'a mut dyn FnMut(&[(PathBuf, Digest)]) -> Vec<Result<Option<Seen>, FileFault>>;
 
 /// Accepts the files in trouble that a path names or that are below it: what is there now becomes the
 /// record, and records of missing files are removed. What was bad there before and is no longer is forgotten.
@@ -78,8 +73,9 @@ pub fn accept(catalog: &Catalog, what: &Accept, report: &mut dyn FnMut(Accepted)
     let read_one = |(path, digest): &(PathBuf, Digest)| {
         let found = read(&top, path, digest)?;
         // What is on a file system that is not mounted is not gone.
-        match found.is_none() && unmounted(catalog, &root, path).map_err(|e| e.to_string())?.is_some() {
-            true => Err(format!("open: {}", RootFault::Unmounted)),
+        let failed = |error: ScrubError| FileFault::Catalog(error.into());
+        match found.is_none() && unmounted(catalog, &root, path).map_err(failed)?.is_some() {
+            true => Err(FileFault::Root(RootFault::Unmounted)),
             false => Ok(found),
         }
     };
@@ -99,7 +95,7 @@ pub fn accept_tree(
     }
     let root = root_of(catalog, what.path)?.path;
     let mut read = |files: &[(PathBuf, Digest)]| {
-        let mut found: HashMap<PathBuf, Result<Option<Seen>, String>> = HashMap::new();
+        let mut found: HashMap<PathBuf, Result<Option<Seen>, FileFault>> = HashMap::new();
         for (_, digest) in files {
             let of_digest = |(path, other): &&(PathBuf, Digest)| {
                 other.name() == digest.name() && !found.contains_key(path)
@@ -110,7 +106,7 @@ pub fn accept_tree(
                 found.extend(same.into_iter().cloned().zip(read));
             }
         }
-        let unread = || Err("it was not read".to_string());
+        let unread = || Err(FileFault::NoAnswer);
         files.iter().map(|(path, _)| found.remove(path).unwrap_or_else(unread)).collect()
     };
     accept_with(catalog, what, (PAGE, &mut read), report)
@@ -122,11 +118,11 @@ fn read_remote(
     digest: &Digest,
     paths: &[&PathBuf],
     root: &Path,
-) -> Vec<Result<Option<Seen>, String>> {
+) -> Vec<Result<Option<Seen>, FileFault>> {
     let name = |path: &Path| path.strip_prefix(root).unwrap_or(path).as_os_str().as_bytes().to_vec();
     let requests: Vec<Request> =
         paths.iter().map(|path| Request { name: name(path), condition: Condition::default() }).collect();
-    let mut found: HashMap<Vec<u8>, Result<Option<Seen>, String>> = HashMap::new();
+    let mut found: HashMap<Vec<u8>, Result<Option<Seen>, FileFault>> = HashMap::new();
     let ended = tree.ask(digest, Ask::Settled(requests.clone()), &mut |response| {
         match response {
             // What the user takes over may be other than what was uploaded.
@@ -137,7 +133,7 @@ fn read_remote(
                 found.insert(name, Ok(Some(Seen { size, mtime, ctime: Stamp::UNKNOWN, inode, digest })));
             }
             Response::Changed(name) => {
-                found.insert(name, Err("read: it changed while it was read".to_string()));
+                found.insert(name, Err(changed()));
             }
             Response::Unread { name, error, .. } => {
                 found.insert(name, if is_no_file(&error) { Ok(None) } else { Err(error) });
@@ -147,7 +143,7 @@ fn read_remote(
         true
     });
     match ended {
-        Err(error) => paths.iter().map(|_| Err(error.to_string())).collect(),
+        Err(error) => vec![Err(FileFault::Place(error.into())); paths.len()],
         // What has no answer is gone.
         Ok(()) => requests.iter().map(|request| found.remove(&request.name).unwrap_or(Ok(None))).collect(),
     }
@@ -259,11 +255,11 @@ impl Accepting<'_> {
         Ok(Waiting { directory, name, old, digest, accepted })
     }
 
-    fn accept(&self, one: Waiting, read: Result<Option<Seen>, String>) -> Result<Accepted, ScrubError> {
+    fn accept(&self, one: Waiting, read: Result<Option<Seen>, FileFault>) -> Result<Accepted, ScrubError> {
         let Waiting { directory, name, old, mut accepted, .. } = one;
         match read {
             Ok(Some(_)) if self.what.only_missing => {
-                accepted.error = Some(IS_BACK.to_string());
+                accepted.error = Some(FileFault::IsBack);
                 return Ok(accepted);
             }
             Ok(new) => accepted.new = new,
@@ -317,7 +313,7 @@ impl Accepting<'_> {
 }
 
 /// What file is at a path now; `None` if nothing is, or something else, such as a link or a directory.
-fn read(top: &Top, path: &Path, digest: &Digest) -> Result<Option<Seen>, String> {
+fn read(top: &Top, path: &Path, digest: &Digest) -> Result<Option<Seen>, FileFault> {
     let found = top.find(path);
     if is_gone(&found) {
         return Ok(None);
@@ -326,17 +322,21 @@ fn read(top: &Top, path: &Path, digest: &Digest) -> Result<Option<Seen>, String>
     let file = match opened {
         Ok(file) => file,
         Err(error) if error.errno() == Some(Errno::NOENT) => return Ok(None),
-        Err(error) if error.errno() == Some(Errno::XDEV) => return Err(ELSEWHERE.to_string()),
-        Err(error) => return Err(super::error_text(&error)),
+        Err(error) if error.errno() == Some(Errno::XDEV) => return Err(FileFault::Elsewhere),
+        Err(error) => return Err(error.into()),
     };
     if let Ok(stat) = Stat::of(&file) {
         verisum_files::settle(&file, &stat);
     }
     match reread::whole(&file, digest, Bypass::No) {
         Ok(read) if read.before.is_same_state(&read.after) => Ok(Some(Seen::new(&read.after, read.digest))),
-        Ok(_) => Err("read: it changed while it was read".to_string()),
-        Err(failed) => Err(format!("read: {failed}")),
+        Ok(_) => Err(changed()),
+        Err(failed) => Err(FileFault::Read(failed.into())),
     }
+}
+
+fn changed() -> FileFault {
+    FileFault::io(Operation::Read, io::Error::other(FileFault::Changed))
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use verisum_digest::Digest;
+use verisum_digest::{Digest, DigestError};
 
 use super::{ScrubError, ScrubOptions};
 use crate::store::{Catalog, CatalogRecord};
@@ -16,7 +16,7 @@ pub(super) struct Digests {
     /// The place of that of new files.
     pub(super) new: usize,
     /// Algorithms that cannot be computed here, and why not.
-    pub(super) unavailable: HashMap<i64, String>,
+    pub(super) unavailable: HashMap<i64, DigestError>,
 }
 
 impl Digests {
@@ -34,7 +34,7 @@ impl Digests {
                 }
                 // Its files cannot be compared, which each of them is told of; the others can.
                 Err(error) => {
-                    unavailable.insert(number, error.to_string());
+                    unavailable.insert(number, error);
                 }
             }
         }
@@ -55,6 +55,6 @@ pub(super) fn rehash_target(catalog: &Catalog, options: &ScrubOptions) -> Result
     Digest::find_with(&name, &options.policy).map(Some).map_err(digest_failed(&name))
 }
 
-pub(super) fn digest_failed(name: &str) -> impl FnOnce(verisum_digest::DigestError) -> ScrubError {
+pub(super) fn digest_failed(name: &str) -> impl FnOnce(DigestError) -> ScrubError {
     move |source| ScrubError::Digest { name: name.to_string(), source }
 }

@@ -8,7 +8,7 @@ use super::jobs::Outcome;
 use super::join::Lost;
 use super::top_directory::is_gone;
 use super::writer::{AlgorithmNames, Writer};
-use super::{ScrubError, ScrubReport, ScrubSummary};
+use super::{FileFault, ScrubError, ScrubReport, ScrubSummary};
 use crate::store::{self, Catalog, CatalogRecord, Moment, Seen, State, Trouble};
 use verisum_files::{Entry, FUTURE, Kind, Stat, Verdict};
 
@@ -186,7 +186,7 @@ impl Writer<'_> {
                     held: true,
                     recorded: Some(Seen::of(&record)),
                     algorithm: names.get(&record.algorithm).cloned().unwrap_or_default(),
-                    error: Some("it was written to, and was not read yet".to_string()),
+                    error: Some(FileFault::Waiting),
                     ..ScrubReport::new(path, Verdict::Modified)
                 });
             },

@@ -10,7 +10,7 @@ use std::os::unix::ffi::OsStrExt;
 use super::finish::{PAGE, PathState, bad_verdict, last_known};
 use super::top_directory::{Top, is_gone};
 use super::writer::{AlgorithmNames, Writer};
-use super::{ScrubError, ScrubReport};
+use super::{FileFault, ScrubError, ScrubReport};
 use crate::store::{
     CatalogRecord, Heir, Likeness, Moment, Position, RecordFinding, RecordName, Root, Seen, State,
 };
@@ -327,11 +327,11 @@ impl Writer<'_> {
         let (verdict, false) = bad_verdict(record.state) else { return Ok(()) };
         self.summary.add(verdict, 1);
         let error = match verdict {
-            Verdict::RecordDamaged => "it is gone",
-            _ => "it is gone, and was bad when it was last seen",
+            Verdict::RecordDamaged => FileFault::Gone,
+            _ => FileFault::GoneBad,
         };
         let path = self.path(place.0, &place.1)?;
-        (self.report)(ScrubReport { error: Some(error.to_string()), ..ScrubReport::new(path, verdict) });
+        (self.report)(ScrubReport { error: Some(error), ..ScrubReport::new(path, verdict) });
         Ok(())
     }
 

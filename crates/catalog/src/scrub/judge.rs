@@ -13,6 +13,7 @@ use verisum_digest::Output;
 
 use super::alarm::written_to;
 use super::digests::Digests;
+use super::file_fault::FileFault;
 use super::finish::last_known;
 use super::jobs::tells_of_storage;
 use super::plan::Plan;
@@ -21,12 +22,11 @@ use super::top_directory::is_mounted_over;
 use super::writer::{Judged, Message, SpentBoxes};
 use super::{ScrubOptions, SecondReading};
 use crate::store::{
-    Catalog, CatalogRecord, Moment, PAST, RecordChange, RecordFinding, RecordSummary, Seen, State, Trouble,
+    Catalog, CatalogRecord, Moment, RecordChange, RecordFinding, RecordSummary, Seen, State, Trouble,
     VerifiedFile,
 };
 use verisum_files::reread::{self, Failed};
 use verisum_files::says_storage_failed;
-use verisum_files::text::of_system;
 use verisum_files::{
     Comparison, Content, Entry, Evidence, Fate, FileError, Hashed, Kind, Operation, SecondRead, Verdict,
     VerdictClass, lock,
@@ -64,7 +64,7 @@ pub(super) struct Observation {
     pub found: Verdict,
     pub read: Option<Seen>,
     pub second: Option<SecondReading>,
-    pub error: Option<String>,
+    pub error: Option<FileFault>,
     /// The digest by the algorithm that records are to have, if theirs is another one.
     pub rehashed: Option<Output>,
     /// The generation of its inode, if nothing else tells it from another that is given the inode later.
@@ -85,13 +85,13 @@ impl Observation {
     }
 
     /// One at a file that cannot be read.
-    pub(super) fn unreadable(error: String, storage_failed: bool) -> Observation {
+    pub(super) fn unreadable(error: FileFault, storage_failed: bool) -> Observation {
         Observation { error: Some(error), ..Observation::of(Evidence::Unreadable { storage_failed }, None) }
     }
 
-    fn failed(operation: Operation, offset: Option<u64>, error: &io::Error) -> Observation {
+    fn failed(operation: Operation, offset: Option<u64>, error: io::Error) -> Observation {
         let errno = error.raw_os_error().map(Errno::from_raw_os_error);
-        let error = format!("{operation}{}: {}", verisum_files::at(offset), of_system(error));
+        let error = FileFault::Io { operation, offset, source: error.into() };
         Observation::unreadable(error, errno.is_some_and(says_storage_failed))
     }
 }
@@ -184,29 +184,21 @@ impl ScrubJudge<'_> {
                 return match source.raw_os_error().map(Errno::from_raw_os_error) {
                     // A link in its place is not the file.
                     Some(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => None,
-                    _ => Some(Observation::failed(operation, offset, &source)),
+                    _ => Some(Observation::failed(operation, offset, source)),
                 };
             }
-            Err(other) => {
-                return Some(Observation::failed(
-                    Operation::Hash,
-                    None,
-                    &io::Error::other(other.to_string()),
-                ));
-            }
+            Err(other) => return Some(Observation::failed(Operation::Hash, None, io::Error::other(other))),
         };
         if content.after.kind != Kind::File {
             let error = io::Error::other("it is no regular file any more");
-            return Some(Observation::failed(Operation::Read, None, &error));
+            return Some(Observation::failed(Operation::Read, None, error));
         }
         self.tally.read(content.read, if content.is_own_read { content.length } else { 0 });
         Some(self.compare(token, content).unwrap_or_else(|error| match error {
-            Failed::System(error) => Observation::failed(Operation::Read, None, &error.into()),
+            Failed::System(error) => Observation::failed(Operation::Read, None, error.into()),
             // Nobody asks this read to stop.
-            Failed::Stopped => Observation::failed(Operation::Read, None, &io::ErrorKind::Interrupted.into()),
-            Failed::Digest(error) => {
-                Observation::failed(Operation::Hash, None, &io::Error::other(error.to_string()))
-            }
+            Failed::Stopped => Observation::failed(Operation::Read, None, io::ErrorKind::Interrupted.into()),
+            Failed::Digest(error) => Observation::failed(Operation::Hash, None, io::Error::other(error)),
         }))
     }
 
@@ -254,7 +246,7 @@ impl ScrubJudge<'_> {
                 }
                 Err(Failed::System(errno)) if says_storage_failed(errno) => {
                     comparison.second = SecondRead::Failed;
-                    error = Some(format!("second read: {}", of_system(&errno.into())));
+                    error = Some(FileFault::SecondRead(io::Error::from(errno).into()));
                 }
                 Err(failed) => return Err(failed),
             }
@@ -307,7 +299,8 @@ impl ScrubJudge<'_> {
         // What was read was read with another digest.
         match self.digests.unavailable.get(&record.algorithm) {
             Some(why) => {
-                ControlFlow::Break(Observation::unreadable(format!("{}: {why}", Operation::Hash), false))
+                let why = FileFault::io(Operation::Hash, io::Error::other(why.clone()));
+                ControlFlow::Break(Observation::unreadable(why, false))
             }
             None => ControlFlow::Continue(record),
         }
@@ -342,12 +335,12 @@ impl ScrubJudge<'_> {
         let mut observation = observation;
         if verdict != found && found != Verdict::Modified {
             let now = observation.error.unwrap_or_else(|| match found {
-                Verdict::Busy => "it changed while it was read".to_string(),
-                found => found.to_string(),
+                Verdict::Busy => FileFault::Changed,
+                found => FileFault::Found(found),
             });
             observation.error = Some(match verdict {
                 Verdict::RecordDamaged => now,
-                _ => format!("{now}{PAST}{verdict} when it was last read"),
+                _ => FileFault::Past { now: Box::new(now), was: verdict },
             });
         }
         if found == Verdict::IoError {
@@ -362,8 +355,8 @@ impl ScrubJudge<'_> {
                 Some(self.replacement(record.as_ref(), (seen, observation.rehashed), verdict, now))
             }
             (record, read) => {
-                let finding =
-                    RecordFinding { since: now, seen: now, read: *read, detail: observation.error.clone() };
+                let detail = observation.error.as_ref().map(ToString::to_string);
+                let finding = RecordFinding { since: now, seen: now, read: *read, detail };
                 match record {
                     Some(_) => Some(RecordChange::Suspect(state, finding)),
                     // There is no record that could be in any state.
@@ -502,7 +495,7 @@ mod tests {
     fn an_error_has_one_verdict_in_catalogues_and_tags() {
         let mut of_storage = Vec::new();
         for errno in (1..=133).map(Errno::from_raw_os_error) {
-            let observation = Observation::failed(Operation::Read, None, &errno.into());
+            let observation = Observation::failed(Operation::Read, None, errno.into());
             // What tags and the walk ask.
             let error = FileError::io(Path::new("file"), Operation::Read, errno);
             let evidence = Evidence::Unreadable { storage_failed: error.is_storage_failure() };

@@ -10,6 +10,7 @@
 mod accept;
 mod alarm;
 mod digests;
+mod file_fault;
 mod finish;
 mod forecast;
 mod jobs;
@@ -40,10 +41,12 @@ use tally::Tally;
 use verisum_files::{Entry, Excludes, Limits, Order, Progress, Stat, Stop, Timestamp, Verdict, VerdictClass};
 
 pub use accept::{Accept, Accepted, accept, accept_tree};
+pub use file_fault::FileFault;
 pub use forecast::Forecast;
 pub use judge::state_after;
 pub use remote_tree::{Notes, PlaceTree, has_same_change, is_same_time};
 pub use run::{scrub, scrub_tree};
+pub use tally::Untried;
 pub use tree_guard::require_tree;
 pub use verisum_files::reread::Bypass;
 
@@ -275,7 +278,7 @@ pub struct ScrubReport {
     /// Where a moved file was before.
     pub from: Option<PathBuf>,
     /// Why it could not be read.
-    pub error: Option<String>,
+    pub error: Option<FileFault>,
 }
 
 /// A second read of a file whose content is not the recorded one.
@@ -428,16 +431,5 @@ impl Scope {
             Some(top) if top.holds(path) => top.find(path),
             _ => top_directory::Top::open(&self.root.path, options.one_file_system)?.find(path),
         }
-    }
-}
-
-/// An error without the path and without Rust's ` (os error 2)`.
-fn error_text(error: &verisum_files::FileError) -> String {
-    match error {
-        verisum_files::FileError::Io { operation, offset, source, .. } => {
-            let text = verisum_files::text::of_system(source);
-            format!("{operation}{}: {text}", verisum_files::at(*offset))
-        }
-        other => other.to_string(),
     }
 }

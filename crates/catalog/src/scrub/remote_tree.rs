@@ -16,6 +16,8 @@ mod reading_order;
 
 use std::collections::{BTreeMap, HashMap};
 use std::ffi::{OsStr, OsString};
+use std::fmt::Display;
+use std::io;
 use std::ops::ControlFlow;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -30,7 +32,7 @@ use super::plan::Turn;
 use super::run::{Passage, Work};
 use super::tally::Untried;
 use super::writer::{Judged, Message, Writer};
-use super::{RootFault, Scope, ScrubError, ScrubOptions, SecondReading, tree_guard};
+use super::{FileFault, RootFault, Scope, ScrubError, ScrubOptions, SecondReading, tree_guard};
 use crate::store::{Catalog, CatalogRecord, Heap, Identity, Moment, Seen, Stamp, State, VerifiedFile};
 use listing::Listing;
 use reading_order::{Choice, HeapFiles};
@@ -102,7 +104,7 @@ impl Passage for PlaceTree<'_> {
         let is_listed_first = scrub.listing.leaves_out_any() || scrub.reported_at.is_some();
         let hashed = has_one_digest && reads_all && !is_listed_first;
         match scrub.receive(&mut |sink| self.ask(&options.digest, Ask::Tree { hashed }, sink)) {
-            Err(ReceiveError::Digest(why)) => return Err(scrub.error(why)),
+            Err(ReceiveError::Digest(why)) => return Err(scrub.error(&why)),
             Err(ReceiveError::Failed(error)) => return Err(error),
             Ok(()) => {}
         }
@@ -121,7 +123,7 @@ impl Passage for PlaceTree<'_> {
 
 /// Why no more responses are received.
 enum ReceiveError {
-    Digest(String),
+    Digest(FileFault),
     Failed(ScrubError),
 }
 
@@ -178,17 +180,17 @@ impl<'w> RemoteScrub<'_, 'w> {
         kept.map_err(ReceiveError::Failed)?;
         match ended {
             Ok(()) => Ok(()),
-            Err(PlaceError::Digest(why)) => Err(ReceiveError::Digest(why.to_string())),
-            Err(error) => Err(ReceiveError::Failed(self.error(error.to_string()))),
+            Err(why @ PlaceError::Digest(_)) => Err(ReceiveError::Digest(FileFault::Place(why.into()))),
+            Err(error) => Err(ReceiveError::Failed(self.error(&error))),
         }
     }
 
-    fn error(&self, why: String) -> ScrubError {
-        ScrubError::Remote { path: self.work.scope.path.clone(), why }
+    fn error(&self, why: &dyn Display) -> ScrubError {
+        ScrubError::Remote { path: self.work.scope.path.clone(), why: why.to_string() }
     }
 
     /// Something of the tree that could not be listed.
-    fn unlisted(&self, error: String) -> Message {
+    fn unlisted(&self, error: FileFault) -> Message {
         Message::Unlisted { path: self.work.scope.path.clone(), error, storage_failed: false, place: None }
     }
 
@@ -211,7 +213,7 @@ impl<'w> RemoteScrub<'_, 'w> {
                 }
                 Response::Unread { name, error, storage_failed } => {
                     if name.is_empty() {
-                        return Err(self.error(error));
+                        return Err(self.error(&error));
                     }
                     self.unread(&name, Observation::unreadable(error, storage_failed), &mut messages)?;
                 }
@@ -372,8 +374,8 @@ impl<'w> RemoteScrub<'_, 'w> {
                 self.listing.unlisted.push(name.to_vec());
                 self.listing.outcome.unlisted += 1;
                 let path = self.work.scope.path.join(OsStr::from_bytes(name));
-                let (error, storage_failed) =
-                    (observation.error.unwrap_or_default(), observation.found == Verdict::IoError);
+                let storage_failed = observation.found == Verdict::IoError;
+                let error = observation.error.unwrap_or(FileFault::Found(observation.found));
                 messages.push(Message::Unlisted { path, error, storage_failed, place: None });
             }
         }
@@ -381,9 +383,9 @@ impl<'w> RemoteScrub<'_, 'w> {
     }
 
     /// Files whose digest nothing there computes.
-    fn cannot_read(&mut self, files: &mut HeapFiles, why: &str) -> Result<(), ScrubError> {
+    fn cannot_read(&mut self, files: &mut HeapFiles, why: &FileFault) -> Result<(), ScrubError> {
         for request in files {
-            let error = why.to_string();
+            let error = why.clone();
             self.responses.push(Response::Unread { name: request.name, error, storage_failed: false });
             if self.responses.len() >= BATCH {
                 self.keep()?;
@@ -476,7 +478,7 @@ impl<'w> RemoteScrub<'_, 'w> {
                 self.writer.keep(&mut messages)?;
             }
             if let Err(error) = ended {
-                return Err(self.error(error.to_string()));
+                return Err(self.error(&error));
             }
         }
         Ok(())
@@ -492,8 +494,7 @@ impl<'w> RemoteScrub<'_, 'w> {
         let observation = match again {
             // What the second read says of it is not what the first said.
             Some(Response::File(..)) if first.contradiction.is_some() => {
-                let why = "two reads do not agree on what its place recorded: scrub it again";
-                Observation::unreadable(why.to_string(), false)
+                Observation::unreadable(FileFault::Disagree, false)
             }
             Some(Response::File(request, digest)) if request.condition == first.request.condition => {
                 let is_same = digest == first.digest;
@@ -511,10 +512,13 @@ impl<'w> RemoteScrub<'_, 'w> {
                 observation_of(token, &read, self.compare(token, &read))
             }
             Some(Response::Unread { error, storage_failed, .. }) => {
-                Observation::unreadable(format!("second read: {error}"), storage_failed)
+                Observation::unreadable(FileFault::SecondReadThere(Box::new(error)), storage_failed)
             }
             Some(_) => Observation::of(Evidence::Unsettled, None),
-            None => Observation::unreadable("second read: the connection was lost".to_string(), false),
+            None => {
+                let lost = io::Error::other("the connection was lost");
+                Observation::unreadable(FileFault::SecondRead(lost.into()), false)
+            }
         };
         (name, observation)
     }
@@ -540,7 +544,7 @@ impl<'w> RemoteScrub<'_, 'w> {
         if self.listing.has_met_nothing()
             && let Some(error) = self.listing.first_error.take()
         {
-            return Err(self.error(error));
+            return Err(self.error(&error));
         }
         // Of a tree without records nothing is missing.
         if self.work.scope.root.files == 0 {
@@ -551,7 +555,7 @@ impl<'w> RemoteScrub<'_, 'w> {
         if is_whole && is_nothing_there && !self.work.options.replaced_root {
             let why = "nothing is there of what is recorded: is it mounted? (--replaced-root takes it for the \
                        same tree)";
-            return Err(self.error(why.to_string()));
+            return Err(self.error(&why));
         }
         let _turn = self.work.take_turn();
         let mut messages = Vec::new();

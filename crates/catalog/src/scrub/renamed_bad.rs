@@ -20,9 +20,9 @@ use super::finish::{PAGE, bad_verdict, is_one_file};
 use super::judge::state_after;
 use super::top_directory::is_gone;
 use super::writer::{AlgorithmNames, Writer};
-use super::{ScrubError, ScrubReport};
+use super::{FileFault, ScrubError, ScrubReport};
 use crate::store::{
-    CatalogRecord, Copied, KnownBad, Likeness, Moment, PAST, RecordName, Seen, State, Succession, Trouble,
+    CatalogRecord, Copied, KnownBad, Likeness, Moment, RecordName, Seen, State, Succession, Trouble,
 };
 use verisum_files::{Comparison, Evidence, SecondRead, Verdict, VerdictClass};
 
@@ -233,8 +233,10 @@ impl Writer<'_> {
             let told = self.doubtful.iter_mut().find(|(place, _)| place == heir);
             if let Some((_, report)) = told {
                 let found = report.found.and(found);
-                let error =
-                    report.error.as_ref().and_then(|error| error.split(PAST).next()).map(String::from);
+                let error = match report.error.take() {
+                    Some(FileFault::Past { now, .. }) => Some(*now),
+                    error => error,
+                };
                 *report = ScrubReport { verdict, from, recorded, found, algorithm, error, ..report.clone() };
             }
             return Ok(());

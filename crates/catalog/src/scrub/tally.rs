@@ -45,23 +45,18 @@ impl Met {
 }
 
 /// Why a file that is due is not read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Untried {
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Untried {
     /// Somebody ended the run.
+    #[error("the run was ended")]
     Ended,
+    /// The budget of the run was spent.
+    #[error("there was no time")]
     NoTime,
+    /// Too many other files of its device could not be read.
+    #[error("the device fails too often")]
     DeviceFails,
-}
-
-impl Untried {
-    /// The same in words.
-    pub(super) fn why(self) -> &'static str {
-        match self {
-            Untried::Ended => "the run was ended",
-            Untried::NoTime => "there was no time",
-            Untried::DeviceFails => "the device fails too often",
-        }
-    }
 }
 
 /// Errors of a device's storage.

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use super::finish::bad_verdict;
 use super::run::Work;
 use super::tally::{Met, Untried};
-use super::{Scope, ScrubError, ScrubOptions, ScrubReport, ScrubSummary, SecondReading};
+use super::{FileFault, Scope, ScrubError, ScrubOptions, ScrubReport, ScrubSummary, SecondReading};
 use crate::store::{
     self, Catalog, CatalogRecord, Moment, RecordChange, RecordFinding, RecordName, Run, Seen, State, Trouble,
     VerifiedFile,
@@ -50,7 +50,7 @@ pub(super) enum Message {
     /// A recorded file that is none of the tree's.
     Forget { directory: i64, name: OsString, record: CatalogRecord },
     /// Something that could not be looked at, and if it is in a recorded directory, its place and when that was.
-    Unlisted { path: PathBuf, error: String, storage_failed: bool, place: Option<(RecordName, Moment)> },
+    Unlisted { path: PathBuf, error: FileFault, storage_failed: bool, place: Option<(RecordName, Moment)> },
 }
 
 /// A file that was looked at, and what follows from it.
@@ -70,7 +70,7 @@ pub(super) struct Judged {
     pub generation: Option<u32>,
     pub set: usize,
     pub second: Option<SecondReading>,
-    pub error: Option<String>,
+    pub error: Option<FileFault>,
     /// What could be said of it, if it could not be read.
     pub unread: Option<Stat>,
     pub change: Option<RecordChange>,
@@ -321,7 +321,7 @@ impl<'a> Writer<'a> {
             Message::Unlisted { error, storage_failed, place: Some(((directory, name), at)), .. } => {
                 let state = State::Trouble(Trouble::Verdict(unlisted(*storage_failed)));
                 let finding =
-                    RecordFinding { since: *at, seen: *at, read: None, detail: Some(error.clone()) };
+                    RecordFinding { since: *at, seen: *at, read: None, detail: Some(error.to_string()) };
                 let change = RecordChange::Unread(state, finding, None);
                 self.catalog.apply(root, *directory, OsStr::from_bytes(name), &change)
             }
@@ -400,15 +400,14 @@ impl<'a> Writer<'a> {
     /// Tells of a file that was not tried again what the last run found that tried it.
     fn tell_not_tried(&mut self, report: ScrubReport, why: Untried, finding: Option<RecordFinding>) {
         self.summary.add(report.verdict, 1);
-        let now = format!("it was not tried again: {}", why.why());
-        let detail = finding.as_ref().and_then(|finding| finding.detail.as_ref());
-        let error = Some(detail.map_or_else(|| now.clone(), |detail| format!("{detail}; {now}")));
+        let recorded = finding.as_ref().and_then(|finding| finding.detail.clone());
+        let error = Some(FileFault::NotTried { recorded, why });
         let found = finding.as_ref().and_then(|finding| finding.read);
         let since = finding.map(|finding| finding.since);
         (self.report)(ScrubReport { found, since, error, ..report });
     }
 
-    fn tell_unlisted(&mut self, path: PathBuf, error: String, storage_failed: bool) {
+    fn tell_unlisted(&mut self, path: PathBuf, error: FileFault, storage_failed: bool) {
         let verdict = unlisted(storage_failed);
         self.summary.add(verdict, 1);
         (self.report)(ScrubReport { error: Some(error), ..ScrubReport::new(path, verdict) });

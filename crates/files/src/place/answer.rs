@@ -1,6 +1,7 @@
 //! The types of requests to a place, and of its answers.
 
 use std::ffi::OsStr;
+use std::fmt;
 use std::io::Read;
 use std::num::NonZeroU32;
 use std::os::unix::ffi::OsStrExt;
@@ -260,12 +261,17 @@ impl FileAnswer {
     }
 }
 
+impl fmt::Display for Contradicted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Contradicted { recorded: RecordedDigest { algorithm, digest, .. }, found } = self;
+        write!(f, "{algorithm} is {found}, recorded by the store {digest}")
+    }
+}
+
 impl FileRead {
     /// How what was read is not what the keeper of its place recorded, in words; none if it is.
     pub fn contradiction(&self) -> Option<String> {
-        let Contradicted { recorded: RecordedDigest { algorithm, digest, .. }, found } =
-            self.contradicted.as_ref()?;
-        Some(format!("{algorithm} is {found}, recorded by the store {digest}"))
+        self.contradicted.as_ref().map(ToString::to_string)
     }
 
     /// The digest, where one was asked for.

@@ -10,7 +10,7 @@ use crate::scrub::merge::Level;
 use crate::scrub::parity_files::{is_of_parity, is_parity};
 use crate::scrub::top_directory::is_mounted_over;
 use crate::scrub::writer::Message;
-use crate::scrub::{RootFault, ScrubError, error_text};
+use crate::scrub::{FileFault, RootFault, ScrubError};
 use crate::store::State;
 use verisum_files::replace::is_passing;
 use verisum_files::{Entry, Job, Kind};
@@ -153,7 +153,7 @@ impl Jobs<'_> {
     fn not_mounted(&mut self, path: PathBuf) {
         self.outcome.unlisted += 1;
         self.outcome.passed_over.insert(path.clone());
-        let error = "the file system that was recorded here is not mounted".to_string();
+        let error = FileFault::NotMounted;
         self.send(Message::Unlisted { path, error, storage_failed: false, place: None });
     }
 
@@ -176,8 +176,9 @@ impl Jobs<'_> {
         let (known, record) = level.file(&self.reader, entry.name())?.unzip();
         let (directory, device) = (level.id, level.device);
         self.outcome.known += u64::from(known.is_some());
-        if let Some(error) = self.withheld(&entry) {
+        if let Some(why) = self.withheld(&entry) {
             self.outcome.unlisted += 1;
+            let error = FileFault::Told(why);
             self.send(Message::Unlisted { path: entry.path(), error, storage_failed: false, place: None });
             return Ok(None);
         }
@@ -261,12 +262,8 @@ impl Jobs<'_> {
             self.outcome.unlisted += 1;
             let storage_failed = error.is_storage_failure();
             let place = place.map(|place| (place, self.plan.now()));
-            self.send(Message::Unlisted {
-                path: path.clone(),
-                error: error_text(&error),
-                storage_failed,
-                place,
-            });
+            let path = path.clone();
+            self.send(Message::Unlisted { path, error: error.into(), storage_failed, place });
         }
     }
 

@@ -2,13 +2,13 @@
 //! upload.
 
 use verisum_digest::{Digest, Output};
-use verisum_files::place::PlaceEvent;
+use verisum_files::place::{Contradicted, PlaceEvent};
 use verisum_files::{Evidence, Verdict};
 
 use super::super::ScrubError;
 use super::super::judge::{Observation, Token};
 use super::super::writer::{Message, WrittenRecord};
-use super::super::{Bypass, SecondReading};
+use super::super::{Bypass, FileFault, SecondReading};
 use super::reader::{Condition, Contradiction, Request, Response};
 use super::{ReadFile, RemoteScrub, has_its_time, is_same_file, seen};
 use crate::store::{CatalogRecord, Moment, RecordChange, RecordFinding, Seen, Stamp, State, Trouble};
@@ -48,7 +48,7 @@ impl RemoteScrub<'_, '_> {
                     let path = [self.root, b"/", &*request.name].concat();
                     // As the keys of objects are written.
                     let start = path.iter().take_while(|byte| **byte == b'/').count();
-                    let (name, why) = (String::from_utf8_lossy(&path[start..]), contradiction.why);
+                    let (name, why) = (String::from_utf8_lossy(&path[start..]), contradiction.contradicted);
                     let note = format!("{name}: {why}; it is as the catalogue has it");
                     (self.notes)(PlaceEvent::Note(note));
                 }
@@ -56,7 +56,8 @@ impl RemoteScrub<'_, '_> {
             }
             // Of two records of the place one is wrong.
             _ if contradiction.is_disputed => {
-                self.unread(&request.name, Observation::unreadable(contradiction.why, false), messages)
+                let why = FileFault::NotAsWritten(contradiction.contradicted);
+                self.unread(&request.name, Observation::unreadable(why, false), messages)
             }
             _ if self.is_passed_over(&request)? => Ok(()),
             _ => {
@@ -77,13 +78,13 @@ impl RemoteScrub<'_, '_> {
         contradiction: &Contradiction,
         messages: &mut Vec<Message>,
     ) -> Result<(), ScrubError> {
-        let Contradiction { recorded, found, why, .. } = contradiction;
+        let Contradicted { recorded, found } = &*contradiction.contradicted;
         let is_kept = self.work.options.archive
             || token.record.is_some_and(|record| record.state == State::Trouble(Trouble::Held));
         let mut observation =
             Observation::of(Evidence::NotAsWritten, Some(seen(token.record.as_ref(), &read)));
         observation.second = Some(SecondReading { same: true, bypass: Bypass::No });
-        observation.error = Some(why.clone());
+        observation.error = Some(FileFault::NotAsWritten(contradiction.contradicted.clone()));
         let name = &read.request.name;
         if token.record.is_some() && is_kept {
             self.judged(token, name, Observation { found: Verdict::Suspicious, ..observation }, messages);
@@ -97,7 +98,7 @@ impl RemoteScrub<'_, '_> {
         let mut judged = self.judgement(Token { record: None, ..token }, name, observation);
         // No digest of the table is of parts of several lengths, or of a single one: then nothing tells a good copy.
         if Digest::find(&recorded.algorithm).is_err() {
-            judged.error = Some(format!("{why}; write it anew"));
+            judged.error = Some(FileFault::WriteAnew(contradiction.contradicted.clone()));
         } else {
             let Condition { size, mtime, identity, .. } = read.request.condition;
             let new = CatalogRecord {
@@ -113,8 +114,8 @@ impl RemoteScrub<'_, '_> {
                 state: State::Sound,
             };
             judged.found = judged.found.map(|seen| Seen { digest: *found, ..seen });
-            let finding =
-                RecordFinding { since: now, seen: now, read: judged.found, detail: judged.error.clone() };
+            let detail = judged.error.as_ref().map(ToString::to_string);
+            let finding = RecordFinding { since: now, seen: now, read: judged.found, detail };
             let bad = State::Trouble(Trouble::Verdict(judged.verdict));
             (judged.recorded, judged.change) = (Some(new), Some(RecordChange::Suspect(bad, finding)));
             judged.written = Some(WrittenRecord { old, new, algorithm: recorded.algorithm.clone() });

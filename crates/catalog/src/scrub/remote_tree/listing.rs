@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use crate::scrub::jobs::Outcome;
 use crate::scrub::writer::Message;
-use crate::scrub::{Scope, ScrubOptions};
+use crate::scrub::{FileFault, Scope, ScrubOptions};
 use crate::store::{Catalog, CatalogError, CatalogRecord, Stamp, State};
 use verisum_files::Excludes;
 
@@ -32,7 +32,7 @@ pub(super) struct Listing<'a> {
     /// Something could not be listed, and nobody knows what.
     pub is_blind: bool,
     /// Why the first of those could not be listed, before anything was; it is not reported yet.
-    pub first_error: Option<String>,
+    pub first_error: Option<FileFault>,
     pub outcome: Outcome,
 }
 

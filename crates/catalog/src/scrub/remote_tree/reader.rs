@@ -7,8 +7,10 @@ use verisum_files::place::{
     Contradicted, FileAnswer, FileIdentity, FileRequest, FileState, Files, Modified, Place, PlaceError,
     PlaceEvent, Reason, RecordedDigest, below,
 };
+use verisum_files::text::printable;
 use verisum_files::{lock, message_says_storage_failed};
 
+use crate::scrub::FileFault;
 use crate::store::{CatalogRecord, Stamp};
 
 /// Takes what a place tells beside answers; false to end the work.
@@ -52,23 +54,19 @@ pub(in crate::scrub) enum Response {
         /// Its name.
         name: Vec<u8>,
         /// Why it cannot be read.
-        error: String,
+        error: FileFault,
         /// Whether it is the storage that fails.
         storage_failed: bool,
     },
     /// Something that nobody can name could not be listed.
-    Unlisted(String),
+    Unlisted(FileFault),
 }
 
 /// What a place recorded of a file that is something else.
 #[derive(Clone, Debug)]
 pub(in crate::scrub) struct Contradiction {
-    /// What it recorded.
-    pub recorded: RecordedDigest,
-    /// The same digest of what was read.
-    pub found: Output,
-    /// Both, in words.
-    pub why: String,
+    /// What it recorded, and the same digest of what was read.
+    pub contradicted: Box<Contradicted>,
     /// Whether another record of the place is what was read.
     pub is_disputed: bool,
 }
@@ -114,7 +112,7 @@ impl PlaceTree<'_> {
         let sink = |event: PlaceEvent| {
             let response = match event {
                 PlaceEvent::Note(_) | PlaceEvent::Way(_) => return notes(event),
-                PlaceEvent::Unlisted(line) => Some(Response::Unlisted(verisum_files::text::printable(&line))),
+                PlaceEvent::Unlisted(line) => Some(Response::Unlisted(FileFault::Told(printable(&line)))),
                 PlaceEvent::Answer(answer) => response_of(root, answer),
             };
             response.is_none_or(|response| lock(&responses)(response))
@@ -157,11 +155,10 @@ fn response_of(root: &[u8], answer: FileAnswer) -> Option<Response> {
                 let (mtime, is_exact) = (Stamp::from(modified.time), modified.is_exact);
                 let condition = Condition { size, mtime, is_exact, identity: request.seen.identity };
                 let request = Request { name, condition };
-                let contradiction = read.contradicted.clone().zip(read.contradiction());
-                return Some(match (read.digest(), contradiction) {
-                    (Some(digest), Some((Contradicted { recorded, found }, why))) => {
-                        let is_disputed = read.is_disputed;
-                        let contradiction = Contradiction { recorded, found, why, is_disputed };
+                return Some(match (read.digest(), read.contradicted) {
+                    (Some(digest), Some(contradicted)) => {
+                        let contradicted = Box::new(contradicted);
+                        let contradiction = Contradiction { contradicted, is_disputed: read.is_disputed };
                         Response::Contradicted(request, digest, Box::new(contradiction))
                     }
                     (Some(digest), None) => Response::File(request, digest),
@@ -173,20 +170,21 @@ fn response_of(root: &[u8], answer: FileAnswer) -> Option<Response> {
                 let condition = Condition { size, identity: request.seen.identity, ..Condition::default() };
                 return Some(Response::Listed(Request { name, condition }, read.reported));
             }
-            _ => (Reason::Failed("the host told no size and time of it".to_string()), false),
+            _ => return Some(Response::Unread { name, error: FileFault::NoState, storage_failed: false }),
         },
         Err(error) => (error.reason(), error.is_storage_failure()),
     };
     if reason == Reason::Missing && !name.is_empty() {
         return None;
     }
-    let error = format!("read: {}", reason.message());
-    let storage_failed = failed || message_says_storage_failed(&error);
+    let error = FileFault::NotRead(reason);
+    let storage_failed = failed || message_says_storage_failed(&error.to_string());
     Some(Response::Unread { name, error, storage_failed })
 }
 
-/// Whether an error of a file says that it is no file any more.
-pub(in crate::scrub) fn is_no_file(error: &str) -> bool {
+/// Whether an error of a file says that it is no file any more, be it in the words of its place.
+pub(in crate::scrub) fn is_no_file(error: &FileFault) -> bool {
+    let error = error.to_string();
     [Reason::Directory, Reason::Special].iter().any(|reason| error.ends_with(&reason.message()))
 }
 

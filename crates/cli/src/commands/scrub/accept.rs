@@ -146,7 +146,7 @@ fn remote(
 fn print(accepted: &Accepted, arguments: &AcceptArgs, output: &mut Output) -> Result<(), Failure> {
     if let Some(error) = &accepted.error {
         let path = names::quoted(accepted.path.as_os_str());
-        ui::say(PROGRAM, &format!("{path}: {}", names::plain(error)));
+        ui::say(PROGRAM, &format!("{path}: {}", names::plain(&error.to_string())));
         return Ok(());
     }
     if arguments.json {

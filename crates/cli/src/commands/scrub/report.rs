@@ -306,7 +306,7 @@ fn told(report: &ScrubReport) -> FactLine {
         evidence.push("held until it is accepted".to_string());
     }
     evidence.extend(report.since.map(|since| format!("since {}", values::written(since))));
-    evidence.extend(report.error.as_ref().map(|error| names::plain(error)));
+    evidence.extend(report.error.as_ref().map(|error| names::plain(&error.to_string())));
     if report.restored {
         evidence = vec!["its content is as recorded again".to_string()];
     }
@@ -365,7 +365,7 @@ struct ScrubLine<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     from: Option<Name>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    error: Option<&'a str>,
+    error: Option<String>,
 }
 
 fn line(report: &ScrubReport) -> ScrubLine<'_> {
@@ -380,7 +380,7 @@ fn line(report: &ScrubReport) -> ScrubLine<'_> {
         second_read: report.second.map(|read| json!({ "same": read.same, "how": read.bypass.name() })),
         since: report.since,
         from: report.from.as_deref().map(Name::new),
-        error: report.error.as_deref(),
+        error: report.error.as_ref().map(ToString::to_string),
     }
 }
 
