@@ -2,22 +2,36 @@
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
-use std::path::Path;
+use std::mem;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::vec;
 
 use verisum_catalog::store::Moment;
+use verisum_files::Results;
 
-use crate::{LakeTree, Part, Result, Row};
+use crate::{LakeError, LakeTree, Part, Result, Row};
+
+/// Rows that are passed on at once. A thousand times as many wait for whoever takes them.
+const PASSED_ON: usize = 16;
 
 /// The newest row of each path of a place, in the order of the paths' bytes. Those of files that are gone are among
-/// them.
+/// them. A thread of their own reads them meanwhile.
 ///
 /// All parts are open at once, and a page of each of their columns is in memory.
 pub struct Newest {
+    parts: Vec<PathBuf>,
+    latest: Option<Moment>,
+    rows: Results<Vec<Result<Head>>, ()>,
+    /// Rows that came and were not taken yet.
+    came: vec::IntoIter<Result<Head>>,
+}
+
+/// The parts of a place, as they are merged.
+struct Merge {
     parts: Vec<Part>,
     /// The next row of each part that has one.
     heads: BinaryHeap<Reverse<Head>>,
-    latest: Option<Moment>,
-    has_failed: bool,
 }
 
 /// A row and the part that it is of. Of one path the newest comes first.
@@ -30,15 +44,29 @@ impl Newest {
     /// Opens all parts of a place; a place that is not there has none.
     ///
     /// # Errors
-    /// A part cannot be opened, or is none.
+    /// A part cannot be opened, or is none, or the system has no thread left.
     pub fn open(place: &LakeTree) -> Result<Newest> {
         let parts: Result<Vec<Part>> = place.parts()?.iter().map(|path| Part::open(path)).collect();
-        let mut newest = Newest { parts: parts?, heads: BinaryHeap::new(), latest: None, has_failed: false };
-        newest.latest = newest.parts.iter().filter_map(Part::latest).max();
-        for part in 0..newest.parts.len() {
-            newest.advance(part)?;
+        let parts = parts?;
+        let paths = parts.iter().map(|part| part.path().to_path_buf()).collect();
+        let latest = parts.iter().filter_map(Part::latest).max();
+        let mut merge = Merge { parts, heads: BinaryHeap::new() };
+        for part in 0..merge.parts.len() {
+            merge.advance(part)?;
         }
-        Ok(newest)
+        let rows = Results::start("lake", &Arc::default(), move |outlet| {
+            let mut rows = Vec::new();
+            while let Some(row) = merge.take().transpose() {
+                let has_failed = row.is_err();
+                rows.push(row);
+                if has_failed || (rows.len() == PASSED_ON && !outlet.give(mem::take(&mut rows))) {
+                    break;
+                }
+            }
+            outlet.give(rows);
+        });
+        let rows = rows.map_err(|error| LakeError::io(place.path(), "start a thread", error))?;
+        Ok(Newest { parts: paths, latest, rows, came: Vec::new().into_iter() })
     }
 
     /// The latest time when a row of the place was written.
@@ -51,14 +79,18 @@ impl Newest {
     /// # Errors
     /// Those of [`Part`]; nothing comes after one.
     pub fn read(&mut self) -> Result<Option<(Row, &Path)>> {
-        if self.has_failed {
-            return Ok(None);
+        loop {
+            if let Some(head) = self.came.next() {
+                let Head { row, part } = head?;
+                return Ok(Some((row, &self.parts[part])));
+            }
+            let Some(came) = self.rows.next() else { return Ok(None) };
+            self.came = came.into_iter();
         }
-        let found = self.take();
-        self.has_failed = found.is_err();
-        Ok(found?.map(|Head { row, part }| (row, self.parts[part].path())))
     }
+}
 
+impl Merge {
     fn take(&mut self) -> Result<Option<Head>> {
         let Some(Reverse(head)) = self.heads.pop() else { return Ok(None) };
         self.advance(head.part)?;
