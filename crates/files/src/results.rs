@@ -56,7 +56,11 @@ pub struct Outlet<T> {
 impl<T> Outlet<T> {
     /// An outlet, and where its results come out. Where that is dropped, nobody takes more.
     pub fn new(stop: Arc<Stop>) -> (Outlet<T>, Receiver<T>) {
-        let (sender, receiver) = sync_channel(WAITING);
+        Outlet::with_room(stop, WAITING)
+    }
+
+    fn with_room(stop: Arc<Stop>, waiting: usize) -> (Outlet<T>, Receiver<T>) {
+        let (sender, receiver) = sync_channel(waiting);
         (Outlet { sender, stop }, receiver)
     }
 
@@ -81,8 +85,21 @@ impl<T: Send + 'static, S: Send + 'static> Results<T, S> {
         stop: &Arc<Stop>,
         work: impl FnOnce(&Outlet<T>) -> S + Send + 'static,
     ) -> io::Result<Results<T, S>> {
+        Results::start_ahead(name, stop, WAITING, work)
+    }
+
+    /// The same, with so many results that wait at most.
+    ///
+    /// # Errors
+    /// The system has no thread left.
+    pub fn start_ahead(
+        name: &str,
+        stop: &Arc<Stop>,
+        waiting: usize,
+        work: impl FnOnce(&Outlet<T>) -> S + Send + 'static,
+    ) -> io::Result<Results<T, S>> {
         let stop = Arc::new(Stop::within(stop.clone()));
-        let (outlet, receiver) = Outlet::new(stop.clone());
+        let (outlet, receiver) = Outlet::with_room(stop.clone(), waiting);
         let worker = thread::Builder::new().name(name.to_string()).spawn(move || work(&outlet))?;
         let last = Instant::now();
         Ok(Results { receiver: Some(receiver), stop, worker: Some(worker), summary: None, last })

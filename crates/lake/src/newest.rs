@@ -12,8 +12,8 @@ use verisum_files::Results;
 
 use crate::{LakeError, LakeTree, Part, Result, Row};
 
-/// Rows that are passed on at once. A thousand times as many wait for whoever takes them.
-const PASSED_ON: usize = 16;
+/// Rows that are passed on at once: to be woken takes as long as to read some.
+const PASSED_ON: usize = 1024;
 
 /// The newest row of each path of a place, in the order of the paths' bytes. Those of files that are gone are among
 /// them. A thread of their own reads them meanwhile.
@@ -54,12 +54,15 @@ impl Newest {
         for part in 0..merge.parts.len() {
             merge.advance(part)?;
         }
-        let rows = Results::start("lake", &Arc::default(), move |outlet| {
-            let mut rows = Vec::new();
+        let rows = Results::start_ahead("lake", &Arc::default(), 1, move |outlet| {
+            let mut rows = Vec::with_capacity(PASSED_ON);
             while let Some(row) = merge.take().transpose() {
                 let has_failed = row.is_err();
                 rows.push(row);
-                if has_failed || (rows.len() == PASSED_ON && !outlet.give(mem::take(&mut rows))) {
+                if has_failed
+                    || (rows.len() == PASSED_ON
+                        && !outlet.give(mem::replace(&mut rows, Vec::with_capacity(PASSED_ON))))
+                {
                     break;
                 }
             }
