@@ -66,9 +66,8 @@ impl LakeError {
     /// What reading a part came to: a failure of the system, or a part that makes no sense.
     pub(crate) fn reading(path: &Path, error: ParquetError) -> LakeError {
         match io_of(error) {
-            Ok(source) if source.kind() != io::ErrorKind::UnexpectedEof => {
-                LakeError::io(path, "read", source)
-            }
+            // The library makes errors of its own too, such as of the end of a file.
+            Ok(source) if source.raw_os_error().is_some() => LakeError::io(path, "read", source),
             Ok(source) => LakeError::part(path, source.to_string()),
             Err(why) => LakeError::part(path, why),
         }

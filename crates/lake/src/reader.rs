@@ -80,6 +80,7 @@ impl TableReader {
         let file = decode(path, || SerializedFileReader::new(file))?;
         let file = file.map_err(|error| LakeError::reading(path, error))?;
         require_version(path, file.metadata())?;
+        require_rows(path, file.metadata())?;
         let columns = file.metadata().file_metadata().schema_descr().columns();
         let (mut found, mut first) = (Vec::new(), Vec::new());
         for column in table {
@@ -115,7 +116,7 @@ impl TableReader {
         while self.next == self.taken {
             let path = self.path.clone();
             let found = decode(&path, || self.take())?;
-            if !found.map_err(|error| LakeError::part(&path, error.to_string()))? {
+            if !found.map_err(|error| LakeError::reading(&path, error))? {
                 return Ok(false);
             }
             if self.cursors.iter().any(|cursor| cursor.rows.len() != self.taken) {
@@ -188,7 +189,7 @@ impl TableReader {
             }
             let group = self.file.get_row_group(self.group)?;
             self.group += 1;
-            self.left = usize::try_from(group.metadata().num_rows()).unwrap_or(0);
+            self.left = usize::try_from(group.metadata().num_rows())?;
             let open = |at: &usize| {
                 Cursor::new(group.get_column_reader(*at)?, group.metadata().column(*at).column_descr())
             };
@@ -298,6 +299,15 @@ fn require_version(path: &Path, metadata: &ParquetMetaData) -> Result<()> {
             Err(LakeError::part(path, format!("its version is {other}, and this program knows {VERSION}")))
         }
         None => Err(LakeError::part(path, format!("its metadata has no {VERSION_KEY}"))),
+    }
+}
+
+/// Fails unless the groups have as many rows as the file.
+fn require_rows(path: &Path, metadata: &ParquetMetaData) -> Result<()> {
+    let rows = metadata.row_groups().iter().try_fold(0, |sum: i64, group| sum.checked_add(group.num_rows()));
+    match rows == Some(metadata.file_metadata().num_rows()) {
+        true => Ok(()),
+        false => Err(LakeError::part(path, "its groups have other rows than it says")),
     }
 }
 
