@@ -16,6 +16,7 @@ use pyo3::types::PyCapsule;
 use verisum::lake::{Column, Value};
 
 use crate::arrow_columns::{ArrowColumn, schema};
+use crate::background::Broken;
 use crate::buffer::interrupt_again;
 use crate::errors::Failure;
 use crate::interrupt::TICK;
@@ -81,6 +82,14 @@ pub(crate) trait Table: Send + Sync + 'static {
     /// The next row, if it comes within this time.
     fn wait(&self, time: Duration) -> Result<Poll<Option<Self::Row>>, Failure>;
 
+    /// The same for whoever takes all rows. Fails if they were closed, since the table lacks some then.
+    fn wait_for_all(&self, time: Duration) -> Result<Poll<Option<Self::Row>>, Failure> {
+        match self.wait(time)? {
+            Poll::Ready(None) if self.whole().is_closed() => Err(Failure::from(&Broken::Closed)),
+            found => Ok(found),
+        }
+    }
+
     /// Whether all rows are still to be had.
     fn whole(&self) -> &Whole;
 
@@ -90,23 +99,36 @@ pub(crate) trait Table: Send + Sync + 'static {
 
 /// Whether nobody has taken a row. A table that lacks some must not look like a whole one.
 #[derive(Default)]
-pub(crate) struct Whole(AtomicBool);
+pub(crate) struct Whole {
+    is_taken: AtomicBool,
+    is_closed: AtomicBool,
+}
 
 impl Whole {
     const TAKEN: &str = "the rows were already read, or closed: call again what gave them";
 
-    /// Takes the rows one by one, or none of them.
+    /// From now on rows come one by one.
     pub(crate) fn end(&self) {
-        self.0.store(true, Ordering::Relaxed);
+        self.is_taken.store(true, Ordering::Relaxed);
+    }
+
+    /// From now on no rows come.
+    pub(crate) fn close(&self) {
+        self.is_closed.store(true, Ordering::Relaxed);
+        self.end();
+    }
+
+    fn is_closed(&self) -> bool {
+        self.is_closed.load(Ordering::Relaxed)
     }
 
     /// Takes all rows.
     pub(crate) fn take(&self) -> Result<(), &'static str> {
-        if self.0.swap(true, Ordering::Relaxed) { Err(Whole::TAKEN) } else { Ok(()) }
+        if self.is_taken.swap(true, Ordering::Relaxed) { Err(Whole::TAKEN) } else { Ok(()) }
     }
 
     pub(crate) fn require_untaken(&self) -> PyResult<()> {
-        match self.0.load(Ordering::Relaxed) {
+        match self.is_taken.load(Ordering::Relaxed) {
             true => Err(PyValueError::new_err(Whole::TAKEN)),
             false => Ok(()),
         }
@@ -183,7 +205,7 @@ struct Batches<T> {
 impl<T: Table> Batches<T> {
     /// The next row, of this number in its batch.
     fn row(&self, number: usize) -> Result<Option<T::Row>, ArrowError> {
-        let wait = |time| self.table.wait(time).map_err(|failure| failed(failure.message()));
+        let wait = |time| self.table.wait_for_all(time).map_err(|failure| failed(failure.message()));
         // Now and then signals are looked for even where a row is always ready.
         if !number.is_multiple_of(LOOK_EVERY)
             && let Poll::Ready(found) = wait(Duration::ZERO)?

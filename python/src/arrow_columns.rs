@@ -73,7 +73,7 @@ impl ArrowColumn {
             (ArrowColumn::Binary(column), Value::Bytes(bytes)) => column.append_value(bytes),
             (ArrowColumn::Digest(column), Value::Null) => column.append_null(),
             (ArrowColumn::Digest(column), Value::Bytes(bytes)) => column.append_value(bytes)?,
-            _ => return Err(odd("a row")),
+            _ => return Err(odd("a column of Arrow")),
         }
         Ok(())
     }

@@ -41,6 +41,8 @@ pub(crate) enum Broken {
     Forked,
     /// The work panicked.
     Panicked,
+    /// Somebody closed what all of it was to be taken from.
+    Closed,
 }
 
 impl Broken {
@@ -48,6 +50,7 @@ impl Broken {
         match self {
             Broken::Forked => "the work is done by the process that this one was forked from",
             Broken::Panicked => "the work ended by a fault in verisum: not all results came",
+            Broken::Closed => "it was closed before all results came",
         }
     }
 

@@ -125,7 +125,7 @@ impl Table for Source {
     }
 
     fn close(&self) {
-        self.whole.end();
+        self.whole.close();
         match &self.rows {
             Rows::Here(here) => here.close(),
             Rows::Places(feed) => feed.close(),

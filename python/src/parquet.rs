@@ -14,8 +14,8 @@ use crate::arrow::Table;
 use crate::errors::Failure;
 use crate::interrupt::{TICK, interruptible};
 
-/// Writes what rows are left, and says how many. `progress` is called with the rows so far. If it or a signal raises,
-/// nothing is left behind.
+/// Writes all rows, and says how many. `progress` is called with the rows so far. If it or a signal raises, nothing is
+/// left behind.
 pub(crate) fn write<T: Table>(
     py: Python<'_>,
     table: &T,
@@ -26,7 +26,7 @@ pub(crate) fn write<T: Table>(
     let done = AtomicU64::new(0);
     let mut tick = |py: Python<'_>| Callback::tell(progress.as_ref(), py, (done.load(Ordering::Relaxed),));
     let written = interruptible(py, &mut tick, |stop| written(table, path, &done, stop));
-    if written.is_err() {
+    if !matches!(written, Ok(Ok(_))) {
         py.detach(|| table.close());
     }
     let count = written?.map_err(|failure| failure.raise(py))?;
@@ -38,7 +38,7 @@ fn written<T: Table>(table: &T, path: &Path, done: &AtomicU64, stop: &Stop) -> R
     let wrong = |error: LakeError| Failure::from(&error);
     let mut file = ParquetFile::create(path, &table.columns()).map_err(wrong)?;
     loop {
-        match table.wait(TICK)? {
+        match table.wait_for_all(TICK)? {
             Poll::Ready(Some(row)) => {
                 file.write(&table.values(&row)).map_err(wrong)?;
                 done.fetch_add(1, Ordering::Relaxed);
@@ -46,6 +46,7 @@ fn written<T: Table>(table: &T, path: &Path, done: &AtomicU64, stop: &Stop) -> R
             Poll::Ready(None) => break,
             Poll::Pending => {}
         }
+        // Whoever asked for it raises.
         if stop.is_due() {
             return Ok(0);
         }

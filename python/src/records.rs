@@ -111,7 +111,7 @@ impl Table for Reading {
     }
 
     fn close(&self) {
-        self.whole.end();
+        self.whole.close();
         self.running.close();
     }
 }

@@ -109,6 +109,15 @@ def test_a_rotten_copy_counts_as_none(lake: Path) -> None:
     assert [(row["place"], row["files"]) for row in only] == [(str(lake / "photos"), 3), (str(lake / "backup"), 1)]
 
 
+def test_the_recipes_pass_over_repairs(lake: Path) -> None:
+    (lake / "backup" / "one.raw").unlink()
+    verisum(lake, "scrub", "--quiet", "--catalog", "c.db", "backup")
+    verisum(lake, "repair", "--quiet", "--catalog", "c.db", "--from", "photos", "backup")
+    export(lake)
+    assert len(list(lake.glob("lake/_repairs/*/*.parquet"))) == 1
+    assert [row["state"] for row in answers(lake)[2]] == ["ok", "ok", "ok"]
+
+
 def test_what_was_removed_is_gone(lake: Path) -> None:
     verisum(lake, "accept", "--catalog", "c.db", "photos/gone.raw")
     assert export(lake) == "0 new or changed, 1 gone, 6 as before\n"
@@ -118,7 +127,7 @@ def test_what_was_removed_is_gone(lake: Path) -> None:
 
 
 def test_others_read_the_parts(lake: Path) -> None:
-    parts = sorted(lake.glob("lake/*/*/*.parquet"))
+    parts = sorted(lake.glob("lake/place=*/day=*/*.parquet"))
     table = ds.dataset(lake / "lake", partitioning="hive").to_table()
     assert table.num_rows == 9
     frame = polars.read_parquet(parts, hive_partitioning=True)

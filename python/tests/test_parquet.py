@@ -2,10 +2,12 @@
 
 import os
 import subprocess
+import threading
 from pathlib import Path
 
 import duckdb
 import polars as pl
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -92,6 +94,20 @@ def test_ctrl_c_leaves_the_old_file(tree: Path, tmp_path: Path) -> None:
         delay=0.5,
     )
     assert os.listdir(folder) == ["rows.parquet"] and (folder / "rows.parquet").read_text() == "old"
+
+
+def test_rows_that_are_closed_meanwhile_are_no_table(tree: Path, tmp_path: Path) -> None:
+    (tree / "large").write_bytes(b"x" * 1_000_000)
+    path = tmp_path / "rows.parquet"
+    path.write_text("old")
+    rows = verisum.hash_files(tree, limit=1000)
+    with pytest.raises(verisum.Error, match="closed before all results came"):
+        rows.to_parquet(path, progress=lambda _: rows.close())
+    assert path.read_text() == "old"
+    rows = verisum.hash_files(tree, limit=1000)
+    threading.Timer(0.2, rows.close).start()
+    with pytest.raises(Exception, match="closed before all results came"):
+        pa.table(rows)
 
 
 def test_progress_and_its_exceptions(tree: Path, tmp_path: Path) -> None:

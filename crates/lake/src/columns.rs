@@ -21,6 +21,9 @@ pub(crate) fn state_of(word: &str) -> Option<Option<State>> {
     }
 }
 
+/// The number of the column that says when a row was written.
+pub(crate) const EXPORTED: usize = 12;
+
 /// The columns of a part whose digests have this length.
 pub(crate) fn columns(digest_len: usize) -> [Column; 14] {
     use ColumnKind::{Binary, Digest, Milliseconds, Nanoseconds, Text, Unsigned, Word};

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use verisum_catalog::store::{Catalog, CatalogRecord, Moment, Root, State, is_address};
+use verisum_catalog::store::{Catalog, CatalogRecord, Moment, Root, State};
 use verisum_digest::Digest;
 use verisum_files::{Stop, Timestamp};
 
@@ -32,7 +32,7 @@ pub struct LakeExport {
 /// trees that are not in the catalogue stays as it is.
 ///
 /// An export that ends early leaves whole parts; the next one goes on after them. Memory grows with the number of
-/// parts of a place, and not with its files.
+/// parts of a place and with its repairs, and not with its files.
 ///
 /// # Errors
 /// The catalogue or a part cannot be read, the disk is full or fails, or it is time to stop.
@@ -93,14 +93,13 @@ impl Tree<'_> {
             let path = self.catalog.path().to_path_buf();
             return Err(LakeError::Row { path, why: "a record has an unknown algorithm".to_string() });
         };
-        // What other machines do not tell is 0 in a catalogue.
-        let is_here = !is_address(&self.root.path);
         Ok(Row {
             path: path.to_vec(),
             size: Some(record.size),
-            mtime: Some(record.mtime),
-            ctime: is_here.then_some(record.ctime),
-            inode: is_here.then_some(record.inode),
+            // What a place does not tell is 0 in a catalogue.
+            mtime: record.known_mtime(),
+            ctime: record.ctime.known(),
+            inode: Some(record.inode).filter(|inode| *inode != 0),
             algorithm: algorithm.clone(),
             digest: Some(record.digest),
             state: Some(record.state),

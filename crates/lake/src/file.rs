@@ -30,7 +30,8 @@ const PAGE: usize = 8 << 10;
 const FALSE_FINDS: f64 = 0.01;
 
 /// A Parquet file that is being written. It takes its name when all of it is safely on the disk; until then
-/// nobody sees it, and when it is dropped or the process is killed nothing is left of it.
+/// nobody sees it, and when it is dropped nothing is left of it. Nor is when the process is killed, on file systems
+/// that have files without names; on others a file `NAME.RANDOM.new` is.
 pub struct ParquetFile {
     path: PathBuf,
     replacement: Replacement,
@@ -45,7 +46,7 @@ impl ParquetFile {
     /// [`finish`](ParquetFile::finish).
     ///
     /// # Errors
-    /// Those of [`Replacement::new`], and columns that Parquet does not have.
+    /// Those of [`Replacement::new`], and a digest that is longer than Parquet can say.
     pub fn create(path: &Path, columns: &[Column]) -> Result<ParquetFile> {
         ParquetFile::over(path, Replacement::new(path)?, columns, &[])
     }

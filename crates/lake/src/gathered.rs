@@ -12,8 +12,8 @@ use crate::table::{Column, ColumnKind, Value};
 /// A column of a group that is being filled.
 pub(crate) struct Gathered {
     column: Column,
-    /// For each row how much of it is there, as Parquet counts: nothing (0) up to a value. Nothing for a column that
-    /// is required.
+    /// How much there is of each value, as Parquet counts: from nothing (0) to all of it. Required columns need none,
+    /// but for lists.
     levels: Vec<i16>,
     values: GatheredValues,
 }
@@ -144,7 +144,7 @@ impl Gathered {
     }
 }
 
-/// GatheredValues one after the other, and where each ends.
+/// Values one after the other, and where each ends.
 struct Split {
     bytes: ByteArray,
     ends: Vec<usize>,

@@ -10,8 +10,8 @@ use verisum_files::{Stop, Timestamp};
 use crate::error::go_on;
 use crate::{Lake, LakeError, Newest, Result, Row, repairs};
 
-/// Records the present rows of all places of a lake. Files that have a record keep it, and so do those whose rows
-/// have no digest. Repairs that are not remembered are remembered too. All or nothing.
+/// Records the present rows of all places of a lake, if they have a digest. Files that have a record keep it. Repairs
+/// that are not remembered are remembered too. All or nothing.
 ///
 /// # Errors
 /// A part is none, the catalogue cannot be written, or it is time to stop.

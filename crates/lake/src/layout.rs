@@ -178,7 +178,7 @@ fn named_in(folder: &Path, prefix: &str) -> Result<Vec<(PathBuf, PathBuf)>> {
     for name in names_in(folder)? {
         let Some(encoded) = name.as_bytes().strip_prefix(prefix.as_bytes()) else { continue };
         let path = folder.join(&name);
-        // Repairs were files of their own once.
+        // A file is no place.
         if !path.is_dir() {
             continue;
         }

@@ -2,7 +2,6 @@
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
-use std::mem;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::vec;
@@ -15,8 +14,8 @@ use crate::{LakeError, LakeTree, Part, Result, Row};
 /// Rows that are passed on at once: to be woken takes as long as to read some.
 const PASSED_ON: usize = 1024;
 
-/// The newest row of each path of a place, in the order of the paths' bytes. Those of files that are gone are among
-/// them. A thread of their own reads them meanwhile.
+/// The newest row of each path of a place, in the order of the paths' bytes, also of files that are gone. A thread
+/// reads ahead.
 ///
 /// All parts are open at once, and a page of each of their columns is in memory.
 pub struct Newest {
@@ -27,11 +26,12 @@ pub struct Newest {
     came: vec::IntoIter<Result<Head>>,
 }
 
-/// The parts of a place, as they are merged.
-struct Merge {
+/// The parts of a place, as their rows are merged.
+struct MergedParts {
     parts: Vec<Part>,
     /// The next row of each part that has one.
     heads: BinaryHeap<Reverse<Head>>,
+    has_failed: bool,
 }
 
 /// A row and the part that it is of. Of one path the newest comes first.
@@ -50,29 +50,23 @@ impl Newest {
         let parts = parts?;
         let paths = parts.iter().map(|part| part.path().to_path_buf()).collect();
         let latest = parts.iter().filter_map(Part::latest).max();
-        let mut merge = Merge { parts, heads: BinaryHeap::new() };
-        for part in 0..merge.parts.len() {
-            merge.advance(part)?;
+        let mut merged = MergedParts { parts, heads: BinaryHeap::new(), has_failed: false };
+        for part in 0..merged.parts.len() {
+            merged.advance(part)?;
         }
         let rows = Results::start_ahead("lake", &Arc::default(), 1, move |outlet| {
-            let mut rows = Vec::with_capacity(PASSED_ON);
-            while let Some(row) = merge.take().transpose() {
-                let has_failed = row.is_err();
-                rows.push(row);
-                if has_failed
-                    || (rows.len() == PASSED_ON
-                        && !outlet.give(mem::replace(&mut rows, Vec::with_capacity(PASSED_ON))))
-                {
+            loop {
+                let rows: Vec<_> = merged.by_ref().take(PASSED_ON).collect();
+                if rows.is_empty() || !outlet.give(rows) {
                     break;
                 }
             }
-            outlet.give(rows);
         });
         let rows = rows.map_err(|error| LakeError::io(place.path(), "start a thread", error))?;
         Ok(Newest { parts: paths, latest, rows, came: Vec::new().into_iter() })
     }
 
-    /// The latest time when a row of the place was written.
+    /// The latest time when a row of the place was written; none if it has no rows.
     pub fn latest(&self) -> Option<Moment> {
         self.latest
     }
@@ -93,8 +87,21 @@ impl Newest {
     }
 }
 
-impl Merge {
-    fn take(&mut self) -> Result<Option<Head>> {
+impl Iterator for MergedParts {
+    type Item = Result<Head>;
+
+    fn next(&mut self) -> Option<Result<Head>> {
+        if self.has_failed {
+            return None;
+        }
+        let row = self.newest();
+        self.has_failed = row.is_err();
+        row.transpose()
+    }
+}
+
+impl MergedParts {
+    fn newest(&mut self) -> Result<Option<Head>> {
         let Some(Reverse(head)) = self.heads.pop() else { return Ok(None) };
         self.advance(head.part)?;
         while let Some(Reverse(older)) = self.heads.peek()

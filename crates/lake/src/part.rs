@@ -3,12 +3,11 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use parquet::file::metadata::ParquetMetaData;
 use parquet::file::statistics::Statistics;
 use verisum_catalog::store::{Moment, Stamp};
 use verisum_digest::Output;
 
-use crate::columns::{columns, state_of};
+use crate::columns::{EXPORTED, columns, state_of};
 use crate::reader::{TableReader, path_of};
 use crate::{LakeError, Result, Row};
 
@@ -32,7 +31,7 @@ impl Part {
     /// It cannot be read, is not whole, or is something else.
     pub fn open(path: &Path) -> Result<Part> {
         let table = TableReader::open(path, &columns(1))?;
-        let latest = latest(table.metadata());
+        let latest = latest(path, &table)?;
         Ok(Part { latest, table, last: None, algorithm: None, has_failed: false })
     }
 
@@ -75,15 +74,22 @@ impl Iterator for Part {
     }
 }
 
-/// The latest `exported`, from the limits of each group.
-fn latest(metadata: &ParquetMetaData) -> Option<Moment> {
-    let columns = metadata.file_metadata().schema_descr().columns();
-    let at = columns.iter().position(|column| column.name() == "exported")?;
-    let limits = metadata.row_groups().iter().filter_map(|group| match group.column(at).statistics() {
+/// The latest time when a row of a part was written, by the limits of its groups. Other writers may leave these out:
+/// then all rows are asked.
+fn latest(path: &Path, table: &TableReader) -> Result<Option<Moment>> {
+    let limits = table.groups(EXPORTED).map(|group| match group.statistics() {
         Some(Statistics::Int64(limits)) => limits.max_opt().copied(),
         _ => None,
     });
-    limits.max().map(Moment::of_milliseconds)
+    if let Some(limits) = limits.collect::<Option<Vec<i64>>>() {
+        return Ok(limits.into_iter().max().map(Moment::of_milliseconds));
+    }
+    let mut table = TableReader::open(path, &columns(1)[EXPORTED..=EXPORTED])?;
+    let mut latest = None;
+    while table.next_row()? {
+        latest = latest.max(table.number(0));
+    }
+    Ok(latest.map(Moment::of_milliseconds))
 }
 
 /// The present row of a table. `algorithm` is that of the rows before.

@@ -10,7 +10,7 @@ use parquet::data_type::{
     ByteArray, ByteArrayType, DataType, FixedLenByteArray, FixedLenByteArrayType, Int64Type,
 };
 use parquet::errors::ParquetError;
-use parquet::file::metadata::ParquetMetaData;
+use parquet::file::metadata::{ColumnChunkMetaData, ParquetMetaData};
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::schema::types::ColumnDescriptor;
 
@@ -106,9 +106,11 @@ impl TableReader {
         &self.path
     }
 
-    /// What the file says of itself.
-    pub(crate) fn metadata(&self) -> &ParquetMetaData {
-        self.file.metadata()
+    /// What the file says of a column in each of its groups.
+    pub(crate) fn groups(&self, column: usize) -> impl Iterator<Item = &ColumnChunkMetaData> {
+        let at = self.first.get(column).and_then(|first| self.found.get(*first)).copied();
+        let groups = self.file.metadata().row_groups().iter();
+        groups.filter_map(move |group| group.columns().get(at?))
     }
 
     /// Goes on to the next row, and says whether there is one.
@@ -160,12 +162,12 @@ impl TableReader {
     /// A text of the present row.
     pub(crate) fn text(&self, column: usize) -> Result<Option<&str>, String> {
         let text = self.bytes(column).map(std::str::from_utf8);
-        text.transpose().map_err(|_| "a text is none".to_string())
+        text.transpose().map_err(|_| "a text is not UTF-8".to_string())
     }
 
     /// Ranges of the present row.
     pub(crate) fn ranges(&self, column: usize) -> Result<Option<Vec<Range<u64>>>, String> {
-        let none = || "a repair has a range that is none".to_string();
+        let none = || "a range of bytes makes no sense".to_string();
         let cursors = self.first.get(column).and_then(|first| self.cursors.get(*first..*first + 2));
         let Some([offsets, lengths]) = cursors else { return Err(none()) };
         let row = self.present().ok_or_else(none)?;

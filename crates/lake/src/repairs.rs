@@ -15,17 +15,17 @@ use crate::table::{Column, ColumnKind, Value};
 use crate::{LakeError, LakeTree, ParquetFile, Result};
 
 fn columns() -> [Column; 12] {
-    use ColumnKind::{Binary, Milliseconds, Ranges, Text, Unsigned};
+    use ColumnKind::{Binary, Milliseconds, Ranges, Text, Unsigned, Word};
     [
-        Column::new("place", Text).required(),
+        Column::new("place", Word).required(),
         Column::new("path", Text),
         Column::new("path_bytes", Binary),
         Column::new("repaired", Milliseconds).required(),
-        Column::new("was", Text).required(),
+        Column::new("was", Word).required(),
         Column::new("source", Text),
         Column::new("source_bytes", Binary),
         Column::new("bytes", Unsigned).required(),
-        Column::new("algorithm", Text).required(),
+        Column::new("algorithm", Word).required(),
         Column::new("before", Binary),
         Column::new("digest", Binary).required(),
         Column::new("ranges", Ranges),

@@ -32,11 +32,11 @@ pub enum ColumnKind {
     Nanoseconds,
     /// Text.
     Text,
-    /// Text of few words that come again and again. A file holds each once.
+    /// Text of few words that come again and again. Each group of rows holds a word once.
     Word,
     /// Bytes.
     Binary,
-    /// As many bytes in each row. A single value is found without reading all of them.
+    /// Exactly so many bytes in each row. A Bloom filter tells which groups of rows may have a value.
     Digest(usize),
     /// Lists of ranges of bytes, each an `offset` and a `length`.
     Ranges,

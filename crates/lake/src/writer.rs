@@ -27,7 +27,8 @@ struct Growing {
     path: PathBuf,
     file: ParquetFile,
     rows: u64,
-    last: Vec<u8>,
+    /// The path of the last row, also of the part before.
+    last: Option<Vec<u8>>,
 }
 
 impl PartWriter<'_> {
@@ -47,18 +48,17 @@ impl PartWriter<'_> {
     /// The disk is full or fails, the path is not after the one before of its algorithm, or the digest has
     /// another length.
     pub fn add(&mut self, row: &Row) -> Result<()> {
-        if !self.parts.contains_key(&row.algorithm) {
-            let part = self.begin(row)?;
-            self.parts.insert(row.algorithm.clone(), part);
+        match self.parts.get_mut(&row.algorithm) {
+            Some(part) if part.rows < MOST_ROWS => part.add(row),
+            _ => {
+                let mut next = self.begin(row)?;
+                if let Some(full) = self.parts.remove(&row.algorithm) {
+                    next.last = full.last;
+                    full.file.finish()?;
+                }
+                self.parts.entry(row.algorithm.clone()).or_insert(next).add(row)
+            }
         }
-        let Some(part) = self.parts.get_mut(&row.algorithm) else { return Ok(()) };
-        part.add(row)?;
-        if part.rows == MOST_ROWS
-            && let Some(full) = self.parts.remove(&row.algorithm)
-        {
-            full.file.finish()?;
-        }
-        Ok(())
     }
 
     /// Puts the parts in their places.
@@ -76,18 +76,19 @@ impl PartWriter<'_> {
         let path = self.place.new_part(self.exported)?;
         let metadata = [(VERSION_KEY, VERSION)];
         let file = ParquetFile::part(&path, &columns(len), self.place.mode(), &metadata)?;
-        Ok(Growing { path, file, rows: 0, last: Vec::new() })
+        Ok(Growing { path, file, rows: 0, last: None })
     }
 }
 
 impl Growing {
     fn add(&mut self, row: &Row) -> Result<()> {
-        if self.rows > 0 && self.last >= row.path {
+        if self.last.as_ref().is_some_and(|last| *last >= row.path) {
             let why = "rows do not come in the order of their paths".to_string();
             return Err(LakeError::Row { path: self.path.clone(), why });
         }
-        self.last.clear();
-        self.last.extend_from_slice(&row.path);
+        let last = self.last.get_or_insert_default();
+        last.clear();
+        last.extend_from_slice(&row.path);
         self.file.write(&values(row))?;
         self.rows += 1;
         Ok(())
