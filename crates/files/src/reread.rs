@@ -1,12 +1,14 @@
 //! The second read of a file, from the disk: what is wrong may be its copy in memory.
 
 use std::fs::File;
+use std::io;
 use std::os::fd::AsRawFd;
 
 use rustix::fs::{Advice, Mode, OFlags};
 use rustix::io::Errno;
 use verisum_digest::{Digest, Output};
 
+use crate::text::of_system;
 use crate::{Stat, Stop};
 
 /// Bytes of one read.
@@ -57,7 +59,7 @@ pub struct Reread {
 #[derive(Debug, thiserror::Error)]
 pub enum Failed {
     /// A system call failed.
-    #[error(transparent)]
+    #[error("{}", of_system(&io::Error::from(*.0)))]
     System(#[from] Errno),
     /// The digest could not be computed.
     #[error(transparent)]

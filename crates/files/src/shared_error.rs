@@ -4,7 +4,8 @@ use std::error::Error;
 use std::ops::Deref;
 use std::sync::Arc;
 
-/// An error that several may hold. Two are equal if they say the same.
+/// An error that several may hold. Two are equal if they say the same. It can be used as the error itself, but
+/// `downcast_ref` of a `source()` has to ask for a `SharedError`.
 #[derive(Debug, thiserror::Error)]
 #[error(transparent)]
 pub struct SharedError<E: Error + 'static>(Arc<E>);

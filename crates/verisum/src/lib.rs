@@ -1,6 +1,7 @@
 //! Checksums for people who keep data for years: the library for programs.
 //!
-//! One crate that re-exports the crates for digests, files, images, catalogues and hosts.
+//! One crate that re-exports the crates for digests, files, images, catalogues, lakes, copies and repairs, parity,
+//! hosts and buckets.
 //!
 //! It is not published yet. In `Cargo.toml`:
 //!

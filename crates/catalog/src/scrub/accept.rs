@@ -2,7 +2,6 @@
 
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
-use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
@@ -19,7 +18,7 @@ use crate::store::{
     State,
 };
 use verisum_files::reread::{self, Bypass};
-use verisum_files::{Operation, Stat, Timestamp};
+use verisum_files::{Stat, Timestamp};
 
 /// How many files in trouble are looked at at once.
 const PAGE: usize = 1024;
@@ -133,7 +132,7 @@ fn read_remote(
                 found.insert(name, Ok(Some(Seen { size, mtime, ctime: Stamp::UNKNOWN, inode, digest })));
             }
             Response::Changed(name) => {
-                found.insert(name, Err(changed()));
+                found.insert(name, Err(FileFault::Changed));
             }
             Response::Unread { name, error, .. } => {
                 found.insert(name, if is_no_file(&error) { Ok(None) } else { Err(error) });
@@ -330,13 +329,9 @@ fn read(top: &Top, path: &Path, digest: &Digest) -> Result<Option<Seen>, FileFau
     }
     match reread::whole(&file, digest, Bypass::No) {
         Ok(read) if read.before.is_same_state(&read.after) => Ok(Some(Seen::new(&read.after, read.digest))),
-        Ok(_) => Err(changed()),
+        Ok(_) => Err(FileFault::Changed),
         Err(failed) => Err(FileFault::Read(failed.into())),
     }
-}
-
-fn changed() -> FileFault {
-    FileFault::io(Operation::Read, io::Error::other(FileFault::Changed))
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 
 use std::io;
 
+use verisum_digest::DigestError;
 use verisum_files::place::{Contradicted, PlaceError, Reason};
 use verisum_files::text::of_system;
 use verisum_files::{FileError, Operation, SharedError, Verdict, at, reread};
@@ -14,7 +15,7 @@ use crate::store::PAST;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum FileFault {
-    /// It cannot be found, opened or read, or its digest fails.
+    /// It cannot be found, opened, read or hashed.
     #[error("{operation}{}: {}", at(*offset), of_system(source))]
     Io {
         /// What was being done.
@@ -24,6 +25,9 @@ pub enum FileFault {
         /// Why it failed.
         source: SharedError<io::Error>,
     },
+    /// Its digest cannot be computed here.
+    #[error("hash: {0}")]
+    Digest(SharedError<DigestError>),
     /// Another error of a file, with its path.
     #[error(transparent)]
     File(SharedError<FileError>),
@@ -51,10 +55,10 @@ pub enum FileFault {
     /// Somebody wrote to it meanwhile.
     #[error("it changed while it was read")]
     Changed,
-    /// It was found to be so.
+    /// The verdict is all that is known.
     #[error("{0}")]
     Found(Verdict),
-    /// What it was before is no better for what it is now.
+    /// It is bad now in one way, and was in another when it was last read.
     #[error("{now}{PAST}{was} when it was last read")]
     Past {
         /// What is wrong with it now.
@@ -65,7 +69,7 @@ pub enum FileFault {
     /// It is not what its place recorded when it was written.
     #[error("{0}")]
     NotAsWritten(Box<Contradicted>),
-    /// The same, by a digest that nothing here computes: no copy can be known to be good.
+    /// It is not what its place recorded, by a digest that nothing here computes: no copy can be known to be good.
     #[error("{0}; write it anew")]
     WriteAnew(Box<Contradicted>),
     /// Two reads of it do not agree on what its place recorded.
@@ -74,7 +78,7 @@ pub enum FileFault {
     /// Another file system was mounted there.
     #[error("the file system that was recorded here is not mounted")]
     NotMounted,
-    /// Something else than what was recorded is at its root, or on the way to it.
+    /// What was recorded at its root, or on the way to it, is not there.
     #[error("open: {0}")]
     Root(RootFault),
     /// It is on another file system, and such were not to be entered.
@@ -100,18 +104,12 @@ pub enum FileFault {
     /// It is gone, which makes nothing good.
     #[error("it is gone, and was bad when it was last seen")]
     GoneBad,
-    /// What its place says, or whoever has nothing look at it.
+    /// Words of its place, or of whoever keeps the scrub from looking at it.
     #[error("{0}")]
     Told(String),
     /// The catalogue failed.
     #[error(transparent)]
     Catalog(SharedError<ScrubError>),
-}
-
-impl FileFault {
-    pub(super) fn io(operation: Operation, source: io::Error) -> FileFault {
-        FileFault::Io { operation, offset: None, source: source.into() }
-    }
 }
 
 impl From<FileError> for FileFault {

@@ -299,8 +299,7 @@ impl ScrubJudge<'_> {
         // What was read was read with another digest.
         match self.digests.unavailable.get(&record.algorithm) {
             Some(why) => {
-                let why = FileFault::io(Operation::Hash, io::Error::other(why.clone()));
-                ControlFlow::Break(Observation::unreadable(why, false))
+                ControlFlow::Break(Observation::unreadable(FileFault::Digest(why.clone().into()), false))
             }
             None => ControlFlow::Continue(record),
         }

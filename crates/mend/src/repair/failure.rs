@@ -25,7 +25,7 @@ pub enum RepairFailure {
     #[error("nothing is there of what is recorded: is it mounted?")]
     NothingThere,
     /// What it is now could not be kept.
-    #[error("--keep-bad: {0}")]
+    #[error("--keep-bad: {}", of_system(.0))]
     NotKept(SharedError<io::Error>),
     /// It, or its directory, cannot be opened or made.
     #[error("{}", of_old(.0))]
@@ -58,7 +58,7 @@ pub enum RepairFailure {
     #[error("its owner, group, mode or attributes cannot be kept (root may)")]
     Attributes,
     /// The new file cannot be given its times.
-    #[error("keep its times: {0}")]
+    #[error("keep its times: {}", of_system(&io::Error::from(*.0)))]
     Times(Errno),
     /// It is to be written in place, and the journal is one of another repair.
     #[error(
@@ -67,7 +67,7 @@ pub enum RepairFailure {
     )]
     EarlierInPlace(PathBuf),
     /// The journal of its repair in place cannot be written or removed.
-    #[error("{}: write: {source}", path.display())]
+    #[error("{}: write: {}", path.display(), of_system(source))]
     Journal {
         /// The journal.
         path: PathBuf,
@@ -106,10 +106,10 @@ pub enum CopyFault {
     /// Its content is not the recorded one.
     #[error("different content")]
     OtherContent,
-    /// The same, as its length tells.
+    /// Its length is not the recorded one.
     #[error("different content: it has another length")]
     OtherLength,
-    /// It is another name of the file.
+    /// It is another name of the bad file.
     #[error("its other name has different content")]
     OtherName,
     /// It could not be read, as its place says.
@@ -125,7 +125,7 @@ pub enum CopyFault {
     #[error(transparent)]
     Place(SharedError<PlaceError>),
     /// Its content did not come to the place of the file.
-    #[error(transparent)]
+    #[error("{}", of_system(.0))]
     Content(SharedError<io::Error>),
     /// It cannot be read, or is not what it was.
     #[error(transparent)]
@@ -153,5 +153,22 @@ mod tests {
     fn what_is_wrong_is_said_as_other_programs_say_it() {
         let error = FileError::io(Path::new("file"), Operation::Stat, Errno::UCLEAN);
         assert_eq!(RepairFailure::File(error.into()).to_string(), "stat: Structure needs cleaning");
+        let full = || io::Error::from(Errno::NOSPC);
+        let failures = [
+            (RepairFailure::NotKept(full().into()), "--keep-bad: "),
+            (RepairFailure::Read(reread::Failed::System(Errno::NOSPC).into()), "read: "),
+            (RepairFailure::Fill(FillError::Write(full()).into()), "write: "),
+            (RepairFailure::Fill(FillError::Read(full()).into()), "read: "),
+            (RepairFailure::Times(Errno::NOSPC), "keep its times: "),
+            (RepairFailure::Journal { path: "j".into(), source: full().into() }, "j: write: "),
+            (
+                RepairFailure::Unfinished(InPlaceFault::Open(full().into())),
+                "its repair in place is not finished: open to write: ",
+            ),
+        ];
+        for (failure, before) in failures {
+            assert_eq!(failure.to_string(), format!("{before}No space left on device"));
+        }
+        assert_eq!(CopyFault::Content(full().into()).to_string(), "No space left on device");
     }
 }

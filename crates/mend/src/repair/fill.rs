@@ -5,6 +5,7 @@ use std::io::{self, Read, Write};
 use std::os::unix::fs::FileExt;
 
 use verisum_digest::{Digest, Output};
+use verisum_files::text::of_system;
 use verisum_files::{Stop, reread};
 
 use super::differences::Differences;
@@ -20,13 +21,13 @@ const HOLE: usize = 64 << 10;
 #[non_exhaustive]
 pub enum FillError {
     /// The copy cannot be read.
-    #[error("read: {0}")]
+    #[error("read: {}", of_system(.0))]
     Read(io::Error),
     /// The copy has other bytes than a moment ago.
     #[error("it changed while it was read")]
     Changed,
     /// The new file cannot be written.
-    #[error("write: {0}")]
+    #[error("write: {}", of_system(.0))]
     Write(io::Error),
     /// What was written cannot be read again.
     #[error("read again: {0}")]

@@ -18,6 +18,7 @@ use rustix::io::Errno;
 use verisum_catalog::scrub::require_tree;
 use verisum_catalog::store::{Catalog, CatalogRecord, Stamp};
 use verisum_digest::{Digest, Output};
+use verisum_files::text::of_system;
 use verisum_files::{
     Directory, Entry, FileError, Kind, SharedError, Stat, Stop, Timestamp, explained, has_writer, reread,
     write_over,
@@ -48,16 +49,16 @@ pub enum InPlaceFault {
     #[error(transparent)]
     File(SharedError<FileError>),
     /// The file cannot be opened to write to it.
-    #[error("open to write: {0}")]
+    #[error("open to write: {}", of_system(.0))]
     Open(SharedError<io::Error>),
     /// The file cannot be read or written, or reads back as something else.
     #[error(transparent)]
     Fill(SharedError<FillError>),
     /// The journal cannot be read.
-    #[error(transparent)]
+    #[error("{}", of_system(.0))]
     Journal(SharedError<io::Error>),
     /// The journal cannot be removed.
-    #[error("remove: {0}")]
+    #[error("remove: {}", of_system(.0))]
     Remove(SharedError<io::Error>),
     /// The journal is not there any more.
     #[error("its journal is gone")]

@@ -34,9 +34,9 @@ const NAMED: u64 = 10;
 pub(crate) enum CatalogCommand {
     /// Write all records as lines of JSON or as a list of checksums, or the changed ones to a lake
     Export(ExportArgs),
-    /// Record the files of an export or a list of checksums; existing records stay
+    /// Record the files of an export, a lake or a list of checksums; existing records stay
     #[command(
-        long_about = "Record the files of an export or a list of checksums. Existing records stay.\n\n\
+        long_about = "Record the files of an export, a lake or a list of checksums. Existing records stay.\n\n\
             Takes the lists that `verisum check` takes, the indexes of chkbit and bitrot, and the \
             directories of lakes, and recognizes their format. Imported digests are not verified: the next \
             scrub verifies them."
@@ -154,7 +154,7 @@ pub(crate) struct ExportArgs {
     progress: ProgressArgs,
 
     /// Write a list in this format, for `verisum check` and other programs; with `parquet`, FILE is a
-    /// lake: a directory, to which the records are written that changed since the last time
+    /// directory, the lake: only the records that changed since the last export are added
     #[arg(long, value_enum)]
     format: Option<ExportFormat>,
 
@@ -170,7 +170,7 @@ pub(crate) struct ExportArgs {
     #[arg(short, long = "output", value_name = "FILE", conflicts_with = "file", value_hint = ValueHint::FilePath)]
     output: Option<PathBuf>,
 
-    /// The file to write; without it, standard output
+    /// The file to write, or the lake; without it, standard output
     #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
     file: Option<PathBuf>,
 }
