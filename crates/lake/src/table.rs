@@ -9,6 +9,7 @@ use parquet::schema::types::{ColumnDescriptor, Type, TypePtr};
 
 /// A column of a table. Its values may be null, unless it is [`required`](Column::required).
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Column {
     /// Its name.
     pub name: String,
