@@ -63,6 +63,12 @@ mod _native {
     #[allow(non_upper_case_globals)] // Python calls it so.
     const __version__: &str = env!("CARGO_PKG_VERSION");
 
+    #[pymodule_init]
+    fn begin(_module: &pyo3::Bound<'_, pyo3::types::PyModule>) -> pyo3::PyResult<()> {
+        verisum::files::hide_caught_panics();
+        Ok(())
+    }
+
     #[pymodule_export]
     use crate::arrow::ArrowStream;
     #[pymodule_export]

@@ -42,7 +42,7 @@ pub(crate) fn values(row: &Recorded) -> Vec<Value<'_>> {
         path,
         path_bytes,
         record.size.into(),
-        record.known_mtime().map_or(Value::Null, stamp),
+        record.told_mtime().map_or(Value::Null, stamp),
         record.ctime.known().map_or(Value::Null, stamp),
         Some(record.inode).filter(|inode| *inode != 0).into(),
         Value::Text(&row.algorithm),

@@ -138,21 +138,24 @@ def test_others_read_the_parts(lake: Path) -> None:
     assert [value for value in table["path_bytes"].to_pylist() if value is not None] == [b"\xff"]
 
 
-def write_part(lake: Path, name: str, version: str | None, **changed: Any) -> None:
+def write_part(lake: Path, name: str, version: str | None, options: dict[str, Any] = {}, **changed: Any) -> Path:
     """Writes a part with pyarrow, with the schema that another part has but for some values."""
     part = next(iter(sorted(lake.glob("lake/place=*photos/*/*.parquet"))))
     table = pq.ParquetFile(part).read()
     for column, values in changed.items():
         at = table.column_names.index(column)
-        table = table.set_column(at, table.schema.field(at), pa.chunked_array([values]))
+        field = table.schema.field(at)
+        table = table.set_column(at, field, pa.chunked_array([values], field.type))
     table = table.replace_schema_metadata({"verisum.lake": version} if version else None)
     folder = lake / "lake" / "place=%2Felsewhere" / "day=2026-01-01"
     folder.mkdir(parents=True, exist_ok=True)
-    pq.write_table(table, folder / name, compression="zstd")
+    pq.write_table(table, folder / name, **{"compression": "zstd", **options})
+    return folder / name
 
 
-def test_parts_of_other_writers_are_taken(lake: Path) -> None:
-    write_part(lake, "a.parquet", "1")
+@pytest.mark.parametrize("compression", ["zstd", "snappy", "none"])
+def test_parts_of_other_writers_are_taken(lake: Path, compression: str) -> None:
+    write_part(lake, "a.parquet", "1", {"compression": compression})
     told = verisum(lake, "catalog", "import", "--catalog", "other.db", "lake")
     assert told == "10 recorded, 0 known already\n"
     told = verisum(lake, "catalog", "status", "--catalog", "other.db")
@@ -165,7 +168,10 @@ def test_parts_of_other_writers_are_taken(lake: Path) -> None:
         (None, {}, "its metadata has no verisum.lake"),
         ("2", {}, "its version is 2, and this program knows 1"),
         ("1", {"path": ["b", "a", "c"]}, "its rows are not in the order of their paths"),
-        ("1", {"path": ["../b", "c", "d"]}, "a path leads out of its place: ../b"),
+        ("1", {"path": ["../b", "c", "d"]}, "an impossible path below a place: ../b"),
+        ("1", {"size": [1, None, 1]}, "a row has no size"),
+        ("1", {"exported": [2**62, 1, 1]}, "a row was written after the year 9999"),
+        ("1", {"options": {"compression": "gzip"}}, "it is compressed with GZIP, and not with zstd or snappy"),
         ("1", {"path": [None, "c", "d"]}, "a row has no path, or two"),
     ],
 )
@@ -175,3 +181,35 @@ def test_parts_that_make_no_sense_are_refused(
     write_part(lake, "a.parquet", version, **changed)
     told = verisum(lake, "catalog", "import", "--catalog", "other.db", "lake", code=3)
     assert re.fullmatch(rf"verisum: .*/a.parquet: read: not a part of a lake: {re.escape(why)}\n", told)
+
+
+def test_a_later_row_is_later_also_without_limits(lake: Path) -> None:
+    write_part(lake, "a.parquet", "1")
+    verisum(lake, "catalog", "import", "--catalog", "other.db", "lake")
+    in_2100 = [4_102_444_800_000] * 3
+    write_part(lake, "b.parquet", "1", {"write_statistics": False}, size=[7, 8, 9], exported=in_2100)
+    again = ("catalog", "export", "--catalog", "other.db", "--format", "parquet", "lake")
+    assert verisum(lake, *again).startswith("2 new or changed")
+    assert verisum(lake, *again).startswith("0 new or changed")
+
+
+def test_what_is_damaged_is_told_in_one_line(lake: Path) -> None:
+    part = write_part(lake, "a.parquet", "1")
+    whole = part.read_bytes()
+    damaged = [whole[:-8] + b"\xff\xff\xff\x7fPAR1"]
+    for at in range(len(whole) - 1500, len(whole), 31):
+        damaged.append(whole[:at] + bytes([whole[at] ^ 0x55]) + whole[at + 1 :])
+    refused = 0
+    for content in damaged:
+        part.write_bytes(content)
+        command = Path(sys.executable).with_name("verisum")
+        words = ["catalog", "import", "--dry-run", "--catalog", "other.db", "lake"]
+        ended = subprocess.run([command, *words], cwd=lake, capture_output=True, text=True)
+        if ended.returncode != 0:
+            assert ended.returncode == 3 and ended.stderr.count("\n") == 1, ended.stderr
+            refused += 1
+    assert refused > 0
+    part.unlink()
+    part.parent.parent.rename(lake / "lake" / "place=%2felsewhere")
+    told = verisum(lake, "catalog", "import", "--dry-run", "--catalog", "other.db", "lake", code=3)
+    assert told.endswith("place=%2felsewhere: read: not a part of a lake: its name is no place\n")

@@ -29,6 +29,7 @@ pub fn main() -> ExitCode {
         return ended;
     }
     ui::signals::survive_limits();
+    verisum::files::hide_caught_panics();
     verisum::files::hash_in_page_cache();
     ui::secrets::learn_line(std::env::args_os());
     let mut output = Output::new();

@@ -96,8 +96,7 @@ impl Tree<'_> {
         Ok(Row {
             path: path.to_vec(),
             size: Some(record.size),
-            // What a place does not tell is 0 in a catalogue.
-            mtime: record.known_mtime(),
+            mtime: record.told_mtime(),
             ctime: record.ctime.known(),
             inode: Some(record.inode).filter(|inode| *inode != 0),
             algorithm: algorithm.clone(),

@@ -182,7 +182,10 @@ fn named_in(folder: &Path, prefix: &str) -> Result<Vec<(PathBuf, PathBuf)>> {
         if !path.is_dir() {
             continue;
         }
-        let Some(decoded) = decoded(encoded) else {
+        // Each place has one name: a file of another name would be of the same place.
+        let Some(decoded) =
+            decoded(encoded).filter(|place| percent::encoded(place, b"").as_bytes() == encoded)
+        else {
             return Err(LakeError::part(&path, "its name is no place"));
         };
         named.push((path, PathBuf::from(OsString::from_vec(decoded))));

@@ -11,6 +11,10 @@ use crate::columns::{EXPORTED, columns, state_of};
 use crate::reader::{TableReader, path_of};
 use crate::{LakeError, Result, Row};
 
+/// The end of the year 9999. No later time leaves room for one after it.
+const LATEST: i64 = 253_402_300_799_999;
+const IMPOSSIBLE: &str = "a row was written after the year 9999";
+
 /// A part that is being read: its rows, in the order of their paths.
 ///
 /// # Errors
@@ -82,7 +86,10 @@ fn latest(path: &Path, table: &TableReader) -> Result<Option<Moment>> {
         _ => None,
     });
     if let Some(limits) = limits.collect::<Option<Vec<i64>>>() {
-        return Ok(limits.into_iter().max().map(Moment::of_milliseconds));
+        return match limits.into_iter().max() {
+            Some(latest) if latest > LATEST => Err(LakeError::part(path, IMPOSSIBLE)),
+            latest => Ok(latest.map(Moment::of_milliseconds)),
+        };
     }
     let mut table = TableReader::open(path, &columns(1)[EXPORTED..=EXPORTED])?;
     let mut latest = None;
@@ -122,19 +129,28 @@ fn row(table: &TableReader, algorithm: &mut Option<Arc<str>>) -> Result<Row, Str
     let unsigned = |column| table.number(column).map(i64::cast_unsigned);
     let stamp = |column| table.number(column).map(Stamp::of_nanoseconds);
     let moment = |column| table.number(column).map(Moment::of_milliseconds);
+    let state = state_of(word).ok_or_else(|| format!("an unknown state: {word}"))?;
+    let size = unsigned(size);
+    if size.is_none() && digest.is_some() {
+        return Err("a row has no size".to_string());
+    }
+    let exported = table.number(exported).ok_or("a row has no time of its export")?;
+    if exported > LATEST {
+        return Err(IMPOSSIBLE.to_string());
+    }
     Ok(Row {
         path: path_of(table.text(path)?, table.bytes(path_bytes))?,
-        size: unsigned(size),
+        size,
         mtime: stamp(mtime),
         ctime: stamp(ctime),
         inode: unsigned(inode),
         algorithm: algorithm.clone(),
         digest: digest.transpose()?,
-        state: state_of(word).ok_or_else(|| format!("an unknown state: {word}"))?,
+        state,
         first_seen: moment(first_seen),
         changed: moment(changed),
         verified: moment(verified),
-        exported: moment(exported).ok_or("a row has no time of its export")?,
+        exported: Moment::of_milliseconds(exported),
         replaces: moment(replaces),
     })
 }

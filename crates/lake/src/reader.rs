@@ -2,9 +2,10 @@
 
 use std::fs::File;
 use std::ops::Range;
-use std::panic::AssertUnwindSafe;
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
+use parquet::basic::Compression;
 use parquet::column::reader::{ColumnReader, ColumnReaderImpl};
 use parquet::data_type::{
     ByteArray, ByteArrayType, DataType, FixedLenByteArray, FixedLenByteArrayType, Int64Type,
@@ -14,6 +15,9 @@ use parquet::file::metadata::{ColumnChunkMetaData, ParquetMetaData};
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::schema::types::ColumnDescriptor;
 
+use verisum_files::decoded;
+use verisum_files::parquet_page::require_short_pages;
+
 use crate::table::Column;
 use crate::{LakeError, Result};
 
@@ -22,6 +26,9 @@ pub(crate) const VERSION_KEY: &str = "verisum.lake";
 
 /// The version of the layout.
 pub(crate) const VERSION: &str = "1";
+
+/// The longest footer, in bytes. It has some hundred bytes for each column of each group.
+const MOST_FOOTER: u32 = 64 << 20;
 
 /// Rows that are taken from the file at once.
 const BATCH: usize = 1024;
@@ -77,6 +84,8 @@ impl TableReader {
             return Err(LakeError::part(path, "it is no regular file"));
         }
         let file = File::open(path).map_err(|error| LakeError::io(path, "open", error))?;
+        require_short_footer(path, &file)?;
+        let same = file.try_clone().map_err(|error| LakeError::io(path, "open", error))?;
         let file = decode(path, || SerializedFileReader::new(file))?;
         let file = file.map_err(|error| LakeError::reading(path, error))?;
         require_version(path, file.metadata())?;
@@ -86,6 +95,10 @@ impl TableReader {
         for column in table {
             first.push(found.len());
             found.extend(column.find(columns).map_err(|why| LakeError::part(path, why))?);
+        }
+        for group in file.metadata().row_groups() {
+            let read: Vec<_> = found.iter().filter_map(|at| group.columns().get(*at)).collect();
+            decode(path, || require_bounded(path, &same, &read))??;
         }
         let path = path.to_path_buf();
         Ok(TableReader {
@@ -288,8 +301,42 @@ fn take<T: DataType>(
 
 /// Calls the library, which panics at some damaged bytes. What it worked on is not used again then.
 fn decode<T>(path: &Path, call: impl FnOnce() -> T) -> Result<T> {
-    std::panic::catch_unwind(AssertUnwindSafe(call))
-        .map_err(|_| LakeError::part(path, "its bytes make no sense"))
+    decoded(call).ok_or_else(|| LakeError::part(path, "its bytes make no sense"))
+}
+
+/// Fails if what the file says of itself, or a page of these columns, would take much memory, or needs another way to
+/// unpack it than what other programs write here.
+fn require_bounded(path: &Path, file: &File, columns: &[&ColumnChunkMetaData]) -> Result<()> {
+    for column in columns {
+        match column.compression() {
+            Compression::UNCOMPRESSED | Compression::ZSTD(_) => {}
+            Compression::SNAPPY => {
+                let (start, length) = column.byte_range();
+                require_short_pages(file, (start, start.saturating_add(length)))
+                    .map_err(|error| LakeError::reading(path, ParquetError::External(error.into())))?;
+            }
+            other => {
+                // Its level is of no use here.
+                let name = other.to_string().split('(').next().unwrap_or_default().to_string();
+                let why = format!("it is compressed with {name}, and not with zstd or snappy");
+                return Err(LakeError::part(path, why));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Fails if a file says that what it says of itself is very long.
+fn require_short_footer(path: &Path, file: &File) -> Result<()> {
+    let mut length = [0; 4];
+    let end = file.metadata().map_err(|error| LakeError::io(path, "open", error))?.len();
+    // Whoever reads it tells what a shorter file is.
+    let read = end.checked_sub(8).map(|at| file.read_exact_at(&mut length, at));
+    read.transpose().map_err(|error| LakeError::io(path, "read", error))?;
+    match u32::from_le_bytes(length) > MOST_FOOTER {
+        true => Err(LakeError::part(path, "its footer is too long")),
+        false => Ok(()),
+    }
 }
 
 fn require_version(path: &Path, metadata: &ParquetMetaData) -> Result<()> {
@@ -323,6 +370,6 @@ pub(crate) fn path_of(text: Option<&str>, bytes: Option<&[u8]>) -> Result<Vec<u8
     let is_plain = |name: &[u8]| !matches!(name, b"" | b"." | b"..") && !name.contains(&0);
     match path.split(|byte| *byte == b'/').all(is_plain) {
         true => Ok(path.to_vec()),
-        false => Err(format!("a path leads out of its place: {}", String::from_utf8_lossy(path))),
+        false => Err(format!("an impossible path below a place: {}", String::from_utf8_lossy(path))),
     }
 }

@@ -102,9 +102,7 @@ impl Column {
             let (levels, lists) = (column.max_def_level(), column.max_rep_level());
             let is_shaped = if is_list { lists == 1 } else { lists == 0 && levels <= 1 };
             if !is_shaped || !kind.is_of(column) {
-                let (physical, logical) = (column.physical_type(), column.logical_type_ref());
-                let logical = logical.map(|logical| format!(" ({logical:?})")).unwrap_or_default();
-                return Err(format!("its column {name} is of the type {physical}{logical}"));
+                return Err(format!("its column {name} is not {}", kind.words()));
             }
         }
         Ok(found)
@@ -122,6 +120,20 @@ impl ColumnKind {
             | ColumnKind::Nanoseconds => Physical::INT64,
             ColumnKind::Text | ColumnKind::Word | ColumnKind::Binary => Physical::BYTE_ARRAY,
             ColumnKind::Digest(_) => Physical::FIXED_LEN_BYTE_ARRAY,
+        }
+    }
+
+    /// What the values are, in words.
+    fn words(self) -> &'static str {
+        match self {
+            ColumnKind::Flag => "of booleans",
+            ColumnKind::Unsigned => "of unsigned integers of 64 bits",
+            ColumnKind::Milliseconds => "of timestamps in ms and UTC",
+            ColumnKind::Nanoseconds => "of timestamps in ns and UTC",
+            ColumnKind::Text | ColumnKind::Word => "of text",
+            ColumnKind::Binary => "binary",
+            ColumnKind::Digest(_) => "binary of a fixed length",
+            ColumnKind::Ranges => "of lists of offsets and lengths",
         }
     }
 

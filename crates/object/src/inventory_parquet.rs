@@ -2,8 +2,6 @@
 
 use std::fs::File;
 use std::io;
-use std::os::unix::fs::FileExt;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use parquet::basic::Compression;
@@ -12,11 +10,11 @@ use parquet::file::metadata::ColumnChunkMetaData;
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::record::Field;
 use parquet::schema::types::Type;
-use verisum_files::Timestamp;
+use verisum_files::parquet_page::require_short_pages;
 use verisum_files::place::Modified;
+use verisum_files::{Timestamp, decoded};
 
 use crate::inventory::{Object, Rows, bad};
-use crate::page_header::PageLengths;
 
 /// The columns that are read. Others are not even unpacked.
 const COLUMNS: [&str; 8] = [
@@ -30,16 +28,11 @@ const COLUMNS: [&str; 8] = [
     "encryption_status",
 ];
 
-/// The longest page that is unpacked, and the longest header of one, which may have its first and last key, in bytes.
-/// Writers make pages of about one MiB.
-const MOST_PAGE: u64 = 16 << 20;
-const MOST_HEADER: usize = 8 << 10;
-
 /// Adds all rows of a file whose keys are below this root, or are it.
 pub(crate) fn read(rows: &mut Rows, root: &[u8], file: File) -> io::Result<()> {
-    // The library panics at some damage. What it leaves half done is dropped with it, and the rows are of no use.
-    let read = catch_unwind(AssertUnwindSafe(|| read_rows(rows, root, file)));
-    read.unwrap_or_else(|_| Err(bad("the bytes of a data file make no sense")))
+    // What the library leaves half done is dropped with it, and the rows are of no use.
+    let read = decoded(|| read_rows(rows, root, file));
+    read.unwrap_or_else(|| Err(bad("the bytes of a data file make no sense")))
 }
 
 fn read_rows(rows: &mut Rows, root: &[u8], file: File) -> io::Result<()> {
@@ -98,18 +91,10 @@ fn require_bounded(file: &File, column: &ColumnChunkMetaData) -> io::Result<()> 
         return Err(bad("a data file is packed in another way than by Snappy or Zstandard"));
     }
     let (start, length) = column.byte_range();
-    let (mut at, end) = (start, start.saturating_add(length));
-    let mut head = vec![0; MOST_HEADER];
-    while at < end {
-        let most = MOST_HEADER.min((end - at) as usize);
-        let count = file.read_at(&mut head[..most], at)?;
-        let page = PageLengths::of(&head[..count]).ok_or_else(|| bad("a data file is no Parquet"))?;
-        if page.packed.max(page.unpacked) > MOST_PAGE {
-            return Err(bad("a page of a data file is too long"));
-        }
-        at += page.header + page.packed;
-    }
-    Ok(())
+    require_short_pages(file, (start, start.saturating_add(length))).map_err(|error| match error.kind() {
+        io::ErrorKind::InvalidData => bad("a page of a data file is too long or damaged"),
+        _ => error,
+    })
 }
 
 /// Stores keep whole seconds, and listings tell no more.
@@ -191,7 +176,7 @@ mod tests {
             let error = listed(&with_key(1025, packed), None).unwrap_err();
             assert_eq!(error.to_string(), "a row is too long");
             let error = listed(&with_key(17 << 20, packed), None).unwrap_err();
-            assert_eq!(error.to_string(), "a page of a data file is too long");
+            assert_eq!(error.to_string(), "a page of a data file is too long or damaged");
         }
     }
 

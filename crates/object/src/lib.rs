@@ -46,7 +46,6 @@ mod keys;
 mod listing;
 mod meter;
 mod options;
-mod page_header;
 mod place;
 mod prices;
 mod process;

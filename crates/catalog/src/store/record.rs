@@ -194,6 +194,11 @@ impl CatalogRecord {
     pub fn known_mtime(&self) -> Option<Stamp> {
         (self.mtime != Stamp::UNKNOWN || self.verified > Moment::NEVER).then_some(self.mtime)
     }
+
+    /// The time of modification; none where its place did not tell it. Who tells the inode tells the time too.
+    pub fn told_mtime(&self) -> Option<Stamp> {
+        self.mtime.known().or((self.inode != 0).then_some(self.mtime))
+    }
 }
 
 /// What a scan needs to know of a file: a part of its record.

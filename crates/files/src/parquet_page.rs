@@ -1,6 +1,10 @@
 //! The lengths of a page of Parquet, by its header: the compact protocol of Thrift, as far as it must be read to find
 //! where the header ends.
 
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+
 /// How deep structures are nested in a header at most.
 const MOST_DEPTH: u8 = 8;
 
@@ -13,18 +17,45 @@ const DOUBLE: u8 = 7;
 const BINARY: u8 = 8;
 const STRUCT: u8 = 12;
 
+/// The longest page that is unpacked, in bytes. Writers make pages of about one MiB.
+const MOST_PAGE: u64 = 16 << 20;
+
+/// The longest header of a page, which may have its first and last value, in bytes.
+const MOST_HEADER: usize = 8 << 10;
+
+/// Fails unless the pages from one byte of a file to another can be unpacked in little memory: a short one may be packed
+/// of a very long one, or say so.
+///
+/// # Errors
+/// One is too long, or is none.
+pub fn require_short_pages(file: &File, (start, end): (u64, u64)) -> io::Result<()> {
+    let wrong = |why| io::Error::new(io::ErrorKind::InvalidData, why);
+    let mut at = start;
+    let mut head = vec![0; MOST_HEADER];
+    while at < end {
+        let most = MOST_HEADER.min((end - at) as usize);
+        let count = file.read_at(&mut head[..most], at)?;
+        let page = PageLengths::of(&head[..count]).ok_or_else(|| wrong("a page has no header"))?;
+        if page.packed.max(page.unpacked) > MOST_PAGE {
+            return Err(wrong("a page is too long"));
+        }
+        at += page.header + page.packed;
+    }
+    Ok(())
+}
+
 /// Lengths in bytes.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct PageLengths {
-    pub(crate) header: u64,
+struct PageLengths {
+    header: u64,
     /// Of what follows the header.
-    pub(crate) packed: u64,
-    pub(crate) unpacked: u64,
+    packed: u64,
+    unpacked: u64,
 }
 
 impl PageLengths {
     /// Those of the page that begins so; none where that is no whole header.
-    pub(crate) fn of(bytes: &[u8]) -> Option<PageLengths> {
+    fn of(bytes: &[u8]) -> Option<PageLengths> {
         let mut left = Bytes(bytes);
         let (mut id, mut unpacked, mut packed) = (0, None, None);
         while let Some(kind) = left.field(&mut id)? {
