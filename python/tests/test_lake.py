@@ -138,7 +138,7 @@ def test_others_read_the_parts(lake: Path) -> None:
     assert [value for value in table["path_bytes"].to_pylist() if value is not None] == [b"\xff"]
 
 
-def write_part(lake: Path, name: str, version: str | None, options: dict[str, Any] = {}, **changed: Any) -> Path:
+def write_part(lake: Path, name: str, version: str | None, options: dict[str, Any] | None = None, **changed: Any) -> Path:
     """Writes a part with pyarrow, with the schema that another part has but for some values."""
     part = next(iter(sorted(lake.glob("lake/place=*photos/*/*.parquet"))))
     table = pq.ParquetFile(part).read()
@@ -149,7 +149,7 @@ def write_part(lake: Path, name: str, version: str | None, options: dict[str, An
     table = table.replace_schema_metadata({"verisum.lake": version} if version else None)
     folder = lake / "lake" / "place=%2Felsewhere" / "day=2026-01-01"
     folder.mkdir(parents=True, exist_ok=True)
-    pq.write_table(table, folder / name, **{"compression": "zstd", **options})
+    pq.write_table(table, folder / name, **{"compression": "zstd", **(options or {})})
     return folder / name
 
 
