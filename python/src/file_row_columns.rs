@@ -1,4 +1,4 @@
-//! The columns of hashed files.
+//! The columns of hashed files, for Arrow and Parquet.
 
 use std::os::unix::ffi::OsStrExt;
 use verisum::digest::Digest;

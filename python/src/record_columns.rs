@@ -1,4 +1,4 @@
-//! The columns of a catalogue's records: those of a lake that a record has.
+//! The columns of a catalogue's records, for Arrow and Parquet: those that a lake has too, and the place.
 
 use std::os::unix::ffi::OsStrExt;
 use verisum::catalog::store::{Moment, Stamp};

@@ -1,4 +1,4 @@
-//! Calls of libraries that panic at some damaged bytes.
+//! Catches panics of libraries at damaged bytes, and keeps a program from printing them.
 
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind, set_hook, take_hook};

@@ -1,4 +1,4 @@
-//! The values of a column, gathered until their group is written.
+//! The values of a column of a Parquet file, gathered until their group of rows is written.
 
 use std::fs::File;
 use std::mem;
@@ -59,12 +59,10 @@ impl Gathered {
         let mut bytes_taken = 0;
         match (&mut self.values, value) {
             (_, Value::Null) if *is_required => return Err(format!("a row has no {name}")),
-            (GatheredValues::Ranges { repeats, .. }, Value::Null) => {
-                repeats.push(0);
-                self.levels.push(0);
-                return Ok(0);
-            }
-            (_, Value::Null) => {
+            (values, Value::Null) => {
+                if let GatheredValues::Ranges { repeats, .. } = values {
+                    repeats.push(0);
+                }
                 self.levels.push(0);
                 return Ok(0);
             }

@@ -323,7 +323,7 @@ fn rows_of_many_pages_and_groups_come_back_as_they_were() {
             algorithm: "md5".into(),
             digest: is(3).then(|| Output::from_bytes(&u128::from(number).to_le_bytes()).unwrap()),
             state: is(7).then_some(State::Sound),
-            first_seen: time(1),
+            first_seen: time(13),
             changed: time(11),
             verified: time(1024),
             exported: Moment::of_milliseconds(5),

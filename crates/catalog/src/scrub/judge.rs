@@ -198,7 +198,7 @@ impl ScrubJudge<'_> {
             Failed::System(error) => Observation::failed(Operation::Read, None, error.into()),
             // Nobody asks this read to stop.
             Failed::Stopped => Observation::failed(Operation::Read, None, io::ErrorKind::Interrupted.into()),
-            Failed::Digest(error) => Observation::failed(Operation::Hash, None, io::Error::other(error)),
+            Failed::Digest(error) => Observation::unreadable(FileFault::Digest(error.into()), false),
         }))
     }
 
