@@ -2,8 +2,11 @@
 
 use std::fs::{File, Permissions};
 use std::os::unix::fs::PermissionsExt;
+use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::thread::{Builder, JoinHandle};
+use std::{io, mem};
 
 use parquet::basic::{Compression, Encoding, ZstdLevel};
 use parquet::errors::ParquetError;
@@ -20,7 +23,7 @@ use crate::{LakeError, Result};
 /// Rows of a group. What looks for few rows reads whole groups.
 const GROUP: usize = 120 << 10;
 
-/// Text and bytes of a group: it is in memory until it is written.
+/// Text and bytes of a group. Two groups are in memory: one is gathered while the one before is packed.
 const GROUP_BYTES: usize = 32 << 20;
 
 /// Rows of a page: whoever merges many parts holds a page of each column of each part.
@@ -35,10 +38,23 @@ const FALSE_FINDS: f64 = 0.01;
 pub struct ParquetFile {
     path: PathBuf,
     replacement: Replacement,
-    writer: SerializedFileWriter<File>,
     columns: Vec<Gathered>,
     rows: usize,
     bytes: usize,
+    packer: PackerState,
+}
+
+/// Packs groups of rows into a file.
+struct Packer {
+    writer: SerializedFileWriter<File>,
+    /// Those of the group to pack, and once it is packed, empty ones for a group to come.
+    columns: Vec<Gathered>,
+}
+
+enum PackerState {
+    Waits(Packer),
+    Runs(JoinHandle<Result<Packer, ParquetError>>),
+    Failed,
 }
 
 impl ParquetFile {
@@ -74,21 +90,23 @@ impl ParquetFile {
         let properties = Arc::new(properties(columns, metadata));
         let writer =
             table::parquet(columns).and_then(|schema| SerializedFileWriter::new(file, schema, properties));
+        let writer = writer.map_err(|error| LakeError::writing(path, error))?;
+        let gathered = || columns.iter().cloned().map(Gathered::new).collect();
         Ok(ParquetFile {
             path: path.to_path_buf(),
             replacement,
-            writer: writer.map_err(|error| LakeError::writing(path, error))?,
-            columns: columns.iter().cloned().map(Gathered::new).collect(),
+            columns: gathered(),
             rows: 0,
             bytes: 0,
+            packer: PackerState::Waits(Packer { writer, columns: gathered() }),
         })
     }
 
     /// Writes a row, which has a value for each column.
     ///
     /// # Errors
-    /// The disk is full or fails, or a value is of another type than its column. The file cannot be written any
-    /// further then.
+    /// The disk is full or fails, which a later row may tell, or a value is of another type than its column. The file
+    /// cannot be written any further then.
     pub fn write(&mut self, row: &[Value<'_>]) -> Result<()> {
         let wrong = |why| LakeError::Row { path: self.path.clone(), why };
         if row.len() != self.columns.len() {
@@ -106,22 +124,37 @@ impl ParquetFile {
     /// # Errors
     /// The disk is full or fails; then nothing is left behind.
     pub fn finish(mut self) -> Result<()> {
-        self.flush()?;
-        let closed = self.writer.close();
+        let mut packer = self.packer()?;
+        let packed = if self.rows == 0 { Ok(()) } else { packer.pack() };
+        let closed = packed.and_then(|()| packer.writer.close());
         closed.map_err(|error| LakeError::writing(&self.path, error))?;
         Ok(self.replacement.place()?)
     }
 
-    /// Writes the rows of a group.
+    /// Has the gathered rows packed on a thread of their own.
     fn flush(&mut self) -> Result<()> {
-        if self.rows > 0 {
-            self.write_group().map_err(|error| LakeError::writing(&self.path, error))?;
-        }
+        let mut packer = self.packer()?;
+        let thread = Builder::new().name("pack".to_string()).spawn(move || packer.pack().map(|()| packer));
+        self.packer = PackerState::Runs(thread.map_err(|error| LakeError::io(&self.path, "write", error))?);
         (self.rows, self.bytes) = (0, 0);
         Ok(())
     }
 
-    fn write_group(&mut self) -> Result<(), ParquetError> {
+    /// Takes the packer, when it has packed the group before, and exchanges its empty columns for the full ones.
+    fn packer(&mut self) -> Result<Packer> {
+        let packed = match mem::replace(&mut self.packer, PackerState::Failed) {
+            PackerState::Waits(packer) => Ok(packer),
+            PackerState::Runs(thread) => thread.join().unwrap_or_else(|panic| resume_unwind(panic)),
+            PackerState::Failed => Err(io::Error::other("it failed before").into()),
+        };
+        let mut packer = packed.map_err(|error| LakeError::writing(&self.path, error))?;
+        mem::swap(&mut packer.columns, &mut self.columns);
+        Ok(packer)
+    }
+}
+
+impl Packer {
+    fn pack(&mut self) -> Result<(), ParquetError> {
         let mut group = self.writer.next_row_group()?;
         for column in &mut self.columns {
             column.write(&mut group)?;

@@ -19,11 +19,15 @@ pub fn import(catalog: &Catalog, lake: &Path, now: Timestamp, stop: &Stop) -> Re
     let lake = Lake::open(lake)?;
     let mut import = catalog.import_records(now)?;
     for place in lake.places()? {
-        import.tree(place.name())?.map_err(|why| LakeError::part(place.path(), why.to_string()))?;
+        let mut is_begun = false;
         let mut rows = Newest::open(&place)?;
         while let Some((row, part)) = rows.read()? {
             go_on(stop)?;
             let Some(file) = arriving(&row) else { continue };
+            if !is_begun {
+                import.tree(place.name())?.map_err(|why| LakeError::part(place.path(), why.to_string()))?;
+                is_begun = true;
+            }
             let of_file = |why: ImportFault| format!("{}: {why}", file.path.display());
             import.file(&file)?.map_err(|why| LakeError::part(part, of_file(why)))?;
         }

@@ -364,6 +364,27 @@ fn other_files_are_no_parts_and_other_folders_no_places() {
     assert!(error.ends_with("place=%2: read: not a part of a lake: its name is no place"), "{error}");
 }
 
+#[test]
+fn a_tree_of_which_nothing_is_left_and_one_that_leads_up_are_not_imported() {
+    let bench = Bench::new();
+    bench.change(b"a", RecordChange::Add);
+    bench.export(10);
+    bench.change(b"a", RecordChange::Forget);
+    assert_eq!(bench.export(20).gone, 1);
+    let folder = tempfile::tempdir().unwrap();
+    let other = Catalog::open(&folder.path().join("other.db")).unwrap();
+    let take = || import(&other, &bench.lake, Timestamp::of_milliseconds(30), &Stop::default());
+    assert_eq!(take().unwrap().added, 0);
+    assert!(other.roots().unwrap().is_empty());
+    bench.change(b"a", RecordChange::Add);
+    bench.export(40);
+    let place = Lake::open(&bench.lake).unwrap().place(&bench.root.path);
+    fs::rename(place.path(), bench.lake.join("place=%2Fsrv%2F..")).unwrap();
+    let error = take().unwrap_err().to_string();
+    assert!(error.contains("place=%2Fsrv%2F..: read: ") && error.ends_with("has .. for a name"), "{error}");
+    assert!(other.roots().unwrap().is_empty());
+}
+
 /// The repairs of a tree, the latest first, without the numbers of their algorithms.
 fn repairs(catalog: &Catalog, path: &Path) -> Vec<(PathBuf, Repair)> {
     let mut found = Vec::new();

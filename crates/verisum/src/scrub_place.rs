@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Mutex;
 
 use verisum_catalog::scrub::{self, PlaceTree, ScrubError, ScrubOptions, ScrubReport, ScrubSummary};
-use verisum_files::place::{Place, PlaceEvent};
+use verisum_files::place::{Place, PlaceError, PlaceEvent};
 use verisum_files::{Results, StartError};
 use verisum_remote::{Address, Host};
 
@@ -69,7 +69,7 @@ pub fn scrub_place(
         }
         let known_as = address.recorded().map_err(|error| ScrubError::Remote {
             path: OsStr::from_bytes(&address.address()).into(),
-            why: error.to_string(),
+            why: Box::new(PlaceError::Machine(error.into()).into()),
         })?;
         let notes = |event| outlet.give(Scrubbed::Event(event));
         let mut tree = PlaceTree { place: &mut *place, root: &address.path, notes: &notes };

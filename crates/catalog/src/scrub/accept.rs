@@ -142,7 +142,7 @@ fn read_remote(
         true
     });
     match ended {
-        Err(error) => vec![Err(FileFault::Place(error.into())); paths.len()],
+        Err(error) => vec![Err(error.into()); paths.len()],
         // What has no answer is gone.
         Ok(()) => requests.iter().map(|request| found.remove(&request.name).unwrap_or(Ok(None))).collect(),
     }

@@ -123,6 +123,12 @@ impl From<FileError> for FileFault {
     }
 }
 
+impl From<PlaceError> for FileFault {
+    fn from(error: PlaceError) -> FileFault {
+        FileFault::Place(error.into())
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::path::Path;

@@ -196,7 +196,7 @@ pub enum ScrubError {
         /// Its address.
         path: PathBuf,
         /// What is wrong.
-        why: String,
+        why: Box<FileFault>,
     },
 }
 
@@ -228,6 +228,11 @@ pub enum RootFault {
          tree)"
     )]
     OtherTree,
+    /// A place has none of the recorded files.
+    #[error(
+        "nothing is there of what is recorded: is it mounted? (--replaced-root takes it for the same tree)"
+    )]
+    Empty,
     /// A file system was mounted there that is not mounted now.
     #[error(
         "another file system was recorded here: is it mounted? (a scrub of this directory with --replaced-root \

@@ -16,7 +16,6 @@ mod reading_order;
 
 use std::collections::{BTreeMap, HashMap};
 use std::ffi::{OsStr, OsString};
-use std::fmt::Display;
 use std::io;
 use std::ops::ControlFlow;
 use std::os::unix::ffi::OsStrExt;
@@ -104,7 +103,7 @@ impl Passage for PlaceTree<'_> {
         let is_listed_first = scrub.listing.leaves_out_any() || scrub.reported_at.is_some();
         let hashed = has_one_digest && reads_all && !is_listed_first;
         match scrub.receive(&mut |sink| self.ask(&options.digest, Ask::Tree { hashed }, sink)) {
-            Err(ReceiveError::Digest(why)) => return Err(scrub.error(&why)),
+            Err(ReceiveError::Digest(why)) => return Err(scrub.error(why)),
             Err(ReceiveError::Failed(error)) => return Err(error),
             Ok(()) => {}
         }
@@ -180,13 +179,13 @@ impl<'w> RemoteScrub<'_, 'w> {
         kept.map_err(ReceiveError::Failed)?;
         match ended {
             Ok(()) => Ok(()),
-            Err(why @ PlaceError::Digest(_)) => Err(ReceiveError::Digest(FileFault::Place(why.into()))),
-            Err(error) => Err(ReceiveError::Failed(self.error(&error))),
+            Err(why @ PlaceError::Digest(_)) => Err(ReceiveError::Digest(why.into())),
+            Err(error) => Err(ReceiveError::Failed(self.error(error))),
         }
     }
 
-    fn error(&self, why: &dyn Display) -> ScrubError {
-        ScrubError::Remote { path: self.work.scope.path.clone(), why: why.to_string() }
+    fn error(&self, why: impl Into<FileFault>) -> ScrubError {
+        ScrubError::Remote { path: self.work.scope.path.clone(), why: Box::new(why.into()) }
     }
 
     /// Something of the tree that could not be listed.
@@ -213,7 +212,7 @@ impl<'w> RemoteScrub<'_, 'w> {
                 }
                 Response::Unread { name, error, storage_failed } => {
                     if name.is_empty() {
-                        return Err(self.error(&error));
+                        return Err(self.error(error));
                     }
                     self.unread(&name, Observation::unreadable(error, storage_failed), &mut messages)?;
                 }
@@ -478,7 +477,7 @@ impl<'w> RemoteScrub<'_, 'w> {
                 self.writer.keep(&mut messages)?;
             }
             if let Err(error) = ended {
-                return Err(self.error(&error));
+                return Err(self.error(error));
             }
         }
         Ok(())
@@ -544,7 +543,7 @@ impl<'w> RemoteScrub<'_, 'w> {
         if self.listing.has_met_nothing()
             && let Some(error) = self.listing.first_error.take()
         {
-            return Err(self.error(&error));
+            return Err(self.error(error));
         }
         // Of a tree without records nothing is missing.
         if self.work.scope.root.files == 0 {
@@ -553,9 +552,8 @@ impl<'w> RemoteScrub<'_, 'w> {
         let is_whole = self.work.scope.is_whole();
         let is_nothing_there = self.listing.has_met_nothing() && !self.listing.leaves_out_any();
         if is_whole && is_nothing_there && !self.work.options.replaced_root {
-            let why = "nothing is there of what is recorded: is it mounted? (--replaced-root takes it for the \
-                       same tree)";
-            return Err(self.error(&why));
+            let path = self.work.scope.path.clone();
+            return Err(ScrubError::Root { path, why: RootFault::Empty });
         }
         let _turn = self.work.take_turn();
         let mut messages = Vec::new();

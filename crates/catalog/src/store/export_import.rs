@@ -311,7 +311,8 @@ impl Catalog {
 
     /// The root of a path, recorded if need be.
     pub(super) fn target(&self, path: &Path, identity: Identity) -> Result<ImportTarget, ImportError> {
-        if !path.is_absolute() && !super::is_address(path) {
+        let leads_up = path.components().any(|part| part == std::path::Component::ParentDir);
+        if leads_up || !path.is_absolute() && !super::is_address(path) {
             return Err(ImportFault::RelativeRoot.into());
         }
         let root = match self.root(path)? {
@@ -457,8 +458,8 @@ pub enum ImportFault {
     /// No tree was named before it.
     #[error("a file comes before any root")]
     NoRoot,
-    /// The root of its tree is neither an absolute path nor an address.
-    #[error("a root is no absolute path")]
+    /// The root of its tree is neither an absolute path nor an address, or has `..` for a name.
+    #[error("a root is no absolute path, or has .. for a name")]
     RelativeRoot,
     /// Its path has no last name.
     #[error("a path without a name")]
