@@ -124,6 +124,13 @@ impl Params {
         (most > 0).then(|| wanted.min(most).min(digests))
     }
 
+    /// How many runs may be taken as one: so many that the digests of one stay below their bound.
+    #[cfg(feature = "image")]
+    pub(crate) fn most_runs(&self) -> u64 {
+        let digests = self.run_blocks(0).unwrap_or(1) * self.digest.len().max(1);
+        (RUN_DIGESTS_BYTES / digests).max(1) as u64
+    }
+
     /// Length in bytes of the pieces that a block is read in when it does not fit a worker's buffer.
     #[cfg(feature = "image")]
     pub(crate) fn piece_len(&self) -> usize {

@@ -70,7 +70,7 @@ fn pump_image(
     let params = &params.for_unit(image.unit());
     let planner = RunPlanner::new(image, params.block_len(), params.run_blocks(0).unwrap_or(1));
     let engine = PumpEngine::new(params, progress, sink.map(|sink| sink as &mut dyn DigestSink))?;
-    let source = ImageSource { image, planner: Mutex::new(planner), times: WayTimes::default() };
+    let source = ImageSource { image, params, planner: Mutex::new(planner), times: WayTimes::default() };
     engine.run(&source)?;
     image.check_unchanged()?;
     let runs = lock(&source.planner).count();
@@ -268,6 +268,7 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 
 struct ImageSource<'a> {
     image: &'a dyn Image,
+    params: &'a Params,
     planner: Mutex<RunPlanner<'a>>,
     times: WayTimes,
 }
@@ -276,7 +277,9 @@ impl ImageSource<'_> {
     fn next_run(&self) -> Result<Option<(BlockRun, u64)>, BlockHashError> {
         let mut planner = lock(&self.planner);
         let start = planner.position();
-        Ok(planner.next_run()?.map(|run| {
+        let share = planner.left() / planner.run_len() / self.params.thread_count(0) as u64;
+        let times = self.times.parts_at_once(planner.run_len(), share).min(self.params.most_runs());
+        Ok(planner.next_run(times)?.map(|run| {
             let covered = run.end - start;
             (run, covered)
         }))
@@ -312,14 +315,23 @@ impl ImageSource<'_> {
         hasher: &mut BlockHasher,
         digests: &mut Vec<u8>,
     ) -> Result<(), BlockHashError> {
-        let (started, mut filled) = (Instant::now(), 0);
+        let (started, mut filled, mut zeros) = (Instant::now(), 0, 0);
         for range in reads {
-            let len = (range.end - range.start) as usize;
-            self.image.read_at(&mut buffer[filled..filled + len], range.start)?;
-            filled += len;
+            let mut at = range.start;
+            while at < range.end {
+                if filled == buffer.len() {
+                    zeros += hasher.hash(iter::once(&*buffer), digests)?;
+                    filled = 0;
+                }
+                let len = (buffer.len() - filled).min((range.end - at) as usize);
+                self.image.read_at(&mut buffer[filled..filled + len], at)?;
+                (filled, at) = (filled + len, at + len as u64);
+            }
         }
-        if hasher.hash(iter::once(&buffer[..filled]), digests)? == 0 {
-            self.times.add_read(filled as u64, started.elapsed());
+        zeros += hasher.hash(iter::once(&buffer[..filled]), digests)?;
+        if zeros == 0 {
+            let bytes = reads.iter().map(|range| range.end - range.start).sum();
+            self.times.add_read(bytes, started.elapsed());
         }
         Ok(())
     }

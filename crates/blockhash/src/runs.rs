@@ -61,15 +61,25 @@ impl<'a> RunPlanner<'a> {
         self.position
     }
 
+    /// How many bytes are left, zeros too.
+    pub(crate) fn left(&self) -> u64 {
+        self.length - self.position
+    }
+
     /// Whether every run was given out.
     pub(crate) fn is_finished(&self) -> bool {
         self.position == self.length
     }
 
-    /// The next run: up to `run_blocks` blocks of data with all the zeros between them.
-    pub(crate) fn next_run(&mut self) -> Result<Option<BlockRun>, BlockHashError> {
+    /// Bytes of data in a run of the usual length.
+    pub(crate) fn run_len(&self) -> u64 {
+        self.run_blocks * self.block_len
+    }
+
+    /// The next run: up to so many times `run_blocks` blocks of data with all the zeros between them.
+    pub(crate) fn next_run(&mut self, times: u64) -> Result<Option<BlockRun>, BlockHashError> {
         let mut run = BlockRun { sequence: self.sequence, ..BlockRun::default() };
-        let mut room = self.run_blocks;
+        let mut room = self.run_blocks * times;
         while room > 0 && self.position < self.length && run.layout.len() < MAX_SPANS {
             let zeros = self.zero_blocks(self.position)?;
             if zeros > 0 {
@@ -165,7 +175,7 @@ mod tests {
         let map = Map(map.collect());
         let mut planner = RunPlanner::new(&map, block_len, run_blocks);
         let mut runs = Vec::new();
-        while let Some(run) = planner.next_run().unwrap() {
+        while let Some(run) = planner.next_run(1).unwrap() {
             runs.push(run);
         }
         assert!(planner.is_finished());

@@ -73,7 +73,7 @@ pub(super) struct Stretch {
     end: u64,
     /// Whose turn it is to read, if the file is slow.
     turn: Option<Arc<Mutex<()>>>,
-    /// Where its only part may be in the page cache, if it is to be hashed there.
+    /// Where the parts may be in the page cache, if they are to be hashed there.
     cached: Option<CachedBytes>,
     /// How much was read, and how long that took.
     read: (u64, Duration),
@@ -98,8 +98,13 @@ impl<T> PoolState<T> {
         let split = self.splits.iter_mut().find(|split| split.has_more())?;
         progress.now_at(|| split.opened.job.job.entry.path());
         let share = (split.count - split.given).div_ceil(threads as u64);
-        let count = share.min(split.parts.lanes() as u64);
-        let cached = split.in_page_cache(&times[split.opened.job.job.set]);
+        let times = &times[split.opened.job.job.set];
+        let is_cached = split.is_in_page_cache(times);
+        let count = match is_cached {
+            true => times.parts_at_once(split.parts.length(), share),
+            false => share.min(split.parts.lanes() as u64),
+        };
+        let cached = is_cached.then(|| split.cached_bytes(count));
         let stretch = Stretch {
             job: split.opened.job.number,
             set: split.opened.job.job.set,
@@ -142,12 +147,15 @@ impl<T> PoolState<T> {
 }
 
 impl<T> Split<T> {
-    /// Where the next part may be in the page cache, if it is to be hashed there.
-    fn in_page_cache(&mut self, times: &WayTimes) -> Option<CachedBytes> {
-        let (start, length) = (self.given * self.parts.length(), self.parts.length());
-        let suits = self.parts.lanes() == 1 && length <= WINDOW_BYTES && !self.is_slow;
-        (suits && may_map() && times.prefer_mapping())
-            .then(|| self.windows.next(start..(start + length).min(self.opened.before.size)))
+    /// Whether the next parts are to be hashed in the page cache, where they may be.
+    fn is_in_page_cache(&self, times: &WayTimes) -> bool {
+        let suits = self.parts.lanes() == 1 && self.parts.length() <= WINDOW_BYTES && !self.is_slow;
+        suits && may_map() && times.prefer_mapping()
+    }
+
+    fn cached_bytes(&mut self, count: u64) -> CachedBytes {
+        let [start, end] = [self.given, self.given + count].map(|part| part * self.parts.length());
+        self.windows.next(start..end.min(self.opened.before.size))
     }
 
     fn has_more(&self) -> bool {
@@ -239,23 +247,27 @@ impl<T: Send> Engine<'_, T> {
         }
     }
 
-    /// Hashes a part where it is in the page cache. None if it is not there any more: reading tells why.
+    /// Hashes parts where they are in the page cache. None if they are not there any more: reading tells why.
     fn hash_in_page_cache(&self, cached: &CachedBytes, stretch: &Stretch) -> Option<HashedPart> {
-        let Stretch { parts, first, end, set, .. } = stretch;
-        let start = first * parts.length();
-        let bytes = parts.length().min(*end - start);
+        let Stretch { parts, first, count, end, set, .. } = stretch;
+        let (start, length) = (first * parts.length(), *count as u64 * parts.length());
+        let bytes = length.min(*end - start);
         let started = Instant::now();
         let hashed = cached.look(|bytes| {
-            let mut part = parts.start(*first)?;
-            parts.advance(&mut [(&mut part, bytes)])?;
-            part.finish()
+            let numbered = (*first..).zip(bytes.chunks(parts.length() as usize));
+            let hash = |(number, bytes): (u64, &[u8])| {
+                let mut part = parts.start(number)?;
+                parts.advance(&mut [(&mut part, bytes)])?;
+                part.finish()
+            };
+            numbered.map(hash).collect()
         })?;
-        if bytes == parts.length() {
+        if bytes == length {
             self.times[*set].add_mapped(bytes, started.elapsed());
         }
         self.plan.progress.add(0, bytes);
         Some(match hashed {
-            Ok(hash) => HashedPart::Parts(vec![hash]),
+            Ok(hashes) => HashedPart::Parts(hashes),
             Err(error) => HashedPart::Failed(start, Given::Up(StreamFailure::Digest(error))),
         })
     }
