@@ -1,11 +1,11 @@
 //! Where the parts of a lake are.
 
 use std::ffi::OsString;
-use std::fs::{DirBuilder, File, TryLockError};
+use std::fs::{DirBuilder, File, Permissions, TryLockError};
 use std::hash::{BuildHasher, RandomState};
 use std::io;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use verisum_catalog::store::Moment;
@@ -164,9 +164,21 @@ impl LakeTree {
         self.new_file(self.path.join(format!("{DAY}{}", day(exported))), exported)
     }
 
+    /// Makes a folder in the lake, and those above it. Whoever may read the lake may read them, whatever the umask is.
+    fn make(&self, folder: &Path) -> io::Result<()> {
+        match std::fs::create_dir(folder) {
+            Ok(()) => std::fs::set_permissions(folder, Permissions::from_mode(self.lake.mode)),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound && folder != self.lake.path => {
+                let above = folder.parent().ok_or(error)?;
+                self.make(above).and_then(|()| self.make(folder))
+            }
+            Err(error) => Err(error),
+        }
+    }
+
     fn new_file(&self, folder: PathBuf, exported: Moment) -> Result<PathBuf> {
-        let made = DirBuilder::new().mode(self.lake.mode).recursive(true).create(&folder);
-        made.map_err(|error| LakeError::io(&folder, "create", error))?;
+        self.make(&folder).map_err(|error| LakeError::io(&folder, "create", error))?;
         let random = RandomState::new().hash_one(std::process::id());
         Ok(folder.join(format!("{}-{random:016x}.parquet", exported.milliseconds())))
     }

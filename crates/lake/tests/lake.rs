@@ -207,7 +207,7 @@ fn what_is_asked_to_stop_writes_no_part_and_imports_nothing() {
 
 #[test]
 fn parts_are_as_open_as_the_lake() {
-    for (mode, expected) in [(None, 0o600), (Some(0o750), 0o640), (Some(0o755), 0o644)] {
+    for (mode, expected) in [(None, 0o600), (Some(0o750), 0o640), (Some(0o777), 0o644)] {
         let bench = Bench::new();
         if let Some(mode) = mode {
             fs::create_dir(&bench.lake).unwrap();
@@ -215,8 +215,12 @@ fn parts_are_as_open_as_the_lake() {
         }
         bench.change(b"a", RecordChange::Add);
         bench.export(10);
-        let mode = fs::metadata(&bench.parts()[0]).unwrap().permissions().mode();
-        assert_eq!(mode & 0o777, expected);
+        let mode_of = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        let part = bench.parts().remove(0);
+        assert_eq!(mode_of(&part), expected);
+        for folder in part.ancestors().skip(1).take(2) {
+            assert_eq!(mode_of(folder), mode_of(&bench.lake), "{}", folder.display());
+        }
     }
 }
 

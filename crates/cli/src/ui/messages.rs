@@ -9,7 +9,7 @@ use crate::ui::export::{NO_STREAM, file};
 /// What all commands take.
 #[derive(Args, Debug)]
 pub(crate) struct MessageArgs {
-    /// Also name good files (in a scrub: new and changed ones); -vv also says, on standard error, how the work is done; both also go to the log file
+    /// Also name good files (in a scrub: new and changed ones). -vv also says on standard error how the work is done. --log-file gets both
     #[arg(short, long, global = true, action = ArgAction::Count, help_heading = "Messages")]
     pub(crate) verbose: u8,
 

@@ -59,7 +59,7 @@ const ROOM: u64 = 1024;
 pub(crate) enum Order {
     /// By name, as sort does in the C locale
     Name,
-    /// By extent on a rotational disk; elsewhere by name (sum), or as none (scrub)
+    /// On a rotational disk by extent; elsewhere by name (sum), or in the order of the directory (scrub)
     Auto,
     /// By inode number
     Inode,

@@ -69,7 +69,7 @@ pub(crate) struct CheckArgs {
     #[command(flatten)]
     pub(crate) threads: sizes::ThreadArgs,
 
-    /// Lists of checksums, or directories of BagIt bags. After these you may give the directory where the names in the
+    /// Lists of checksums, or directories of BagIt bags. The last argument may be the directory where the names in the
     /// lists begin, if that is not the working directory: DIR, HOST:DIR, ssh://HOST/DIR or s3://BUCKET/PREFIX
     #[arg(value_name = "LIST", value_hint = ValueHint::AnyPath)]
     pub(crate) lists: Vec<OsString>,

@@ -38,8 +38,8 @@ pub(crate) enum CatalogCommand {
     #[command(
         long_about = "Record the files of an export, a lake or a list of checksums. Existing records stay.\n\n\
             Takes the lists that `verisum check` takes, the indexes of chkbit and bitrot, and the \
-            directories of lakes, and recognizes their format. Imported digests are not verified: the next \
-            scrub verifies them."
+            directories of lakes, and recognizes their format. Digests of lists are not verified yet: the next \
+            scrub verifies them. Exports and lakes also say when each file was verified."
     )]
     Import(ImportArgs),
     /// Look for damage in the catalogue
@@ -93,9 +93,9 @@ pub(crate) enum CatalogCommand {
     /// List the directories in the catalogue, and how their last runs went
     #[command(
         long_about = "List the directories in the catalogue, and how their last runs went. No file is read.\n\n\
-            With --max-age, --missing fail, --nagios or --prometheus, the exit code is 1 if files are bad or \
-            held; 3 if files are stale or could not be compared, or if the last run failed or was incomplete. \
-            With --nagios it is 0 OK, 1 WARNING, 2 CRITICAL, 3 UNKNOWN."
+            With --max-age, --missing fail or --prometheus, the exit code is 1 if files are bad or held; 3 if \
+            files are stale or could not be compared, or if the last run failed or was incomplete. With --nagios \
+            it is 0 OK, 1 WARNING, 2 CRITICAL, 3 UNKNOWN."
     )]
     Status(CatalogStatusArgs),
     /// List files: all, or those that are bad, missing, stale or duplicates

@@ -34,10 +34,10 @@ pub(crate) enum ScrubCommand {
     /// Compare directories with their records in the catalogue, and verify what is due
     #[command(
         long_about = "Compare directories with their records in the catalogue, and verify what is due.\n\n\
-            Records new and changed files, and reads the others again. On this machine, files that were bad \
-            come first, then all others, directory by directory. With --for, --sample or --shuffle, new and \
-            changed files come before the others, of which the stalest come first. Reads a file that looks \
-            bad a second time, past the page cache. Bad data never replaces the record of good data, unless you \
+            Records new and changed files, and reads the others again. On this machine it begins with the files \
+            that were bad, and goes on directory by directory; with --for, --sample or --shuffle, it goes on with \
+            new and changed files, and then the stalest. Reads a file that looks bad a second time, past the page \
+            cache. Bad data never replaces the record of good data, unless you \
             run `verisum accept`. Without DIR, scrubs all directories of the catalogue.\n\n\
             Durations are numbers with s, m, h, d, w or y. If a run is interrupted, the next one continues \
             it."

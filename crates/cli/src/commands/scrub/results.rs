@@ -36,8 +36,8 @@ pub(crate) struct Failing {
 /// What to tell, and of what to warn.
 #[derive(Args, Debug)]
 pub(crate) struct ScrubResultArgs {
-    /// Raise an alarm, and keep all records, if more than this share of the files changed or is gone; without
-    /// this option: more than half, and at least 100
+    /// Raise an alarm, and keep all records, if more than this share of the files changed or is gone. Without this
+    /// option, a run does so if more than half of the files, and at least 100, changed or are gone
     #[arg(long, value_name = "SHARE")]
     alarm_changed: Option<String>,
 

@@ -46,7 +46,7 @@ pub(crate) struct SumArgs {
     pub(crate) recursive: bool,
 
     /// Format of the list
-    #[arg(long, value_enum, value_name = "FORMAT", default_value_t, hide_possible_values = true)]
+    #[arg(long, value_enum, value_name = "FORMAT", default_value_t)]
     pub(crate) format: ListFormat,
 
     /// The same as --format bsd
