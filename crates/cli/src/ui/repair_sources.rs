@@ -37,9 +37,7 @@ pub(crate) fn sources(
             true => shown.join(name).is_file(),
             false => place.state(&join(&root, name.as_os_str().as_bytes())).is_ok(),
         };
-        // A directory is a copy of the tree, even if it lacks the file.
-        let in_tree = names.first().filter(|_| is_local && shown.is_dir());
-        let (shown, root) = match names.iter().find(|name| is_there(name)).or(in_tree) {
+        let (shown, root) = match names.iter().find(|name| is_there(name)) {
             Some(name) => (shown.join(name), join(&root, name.as_os_str().as_bytes())),
             None => (shown, root),
         };
