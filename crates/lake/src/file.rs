@@ -4,7 +4,7 @@ use std::fs::{File, Permissions};
 use std::os::unix::fs::PermissionsExt;
 use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, mpsc};
 use std::thread::{Builder, JoinHandle};
 use std::{io, mem};
 
@@ -131,11 +131,23 @@ impl ParquetFile {
         Ok(self.replacement.place()?)
     }
 
-    /// Has the gathered rows packed on a thread of their own.
+    /// Has the gathered rows packed on a thread of their own, or here if none can be started.
     fn flush(&mut self) -> Result<()> {
-        let mut packer = self.packer()?;
-        let thread = Builder::new().name("pack".to_string()).spawn(move || packer.pack().map(|()| packer));
-        self.packer = PackerState::Runs(thread.map_err(|error| LakeError::io(&self.path, "write", error))?);
+        let packer = self.packer()?;
+        let (give, take) = mpsc::sync_channel(1);
+        let pack = |mut packer: Packer| packer.pack().map(|()| packer);
+        let work = move || pack(take.recv().map_err(|error| ParquetError::General(error.to_string()))?);
+        self.packer = match Builder::new().name("pack".to_string()).spawn(work) {
+            Ok(thread) => {
+                // Nothing ends the thread before it has taken it.
+                let _ = give.send(packer);
+                PackerState::Runs(thread)
+            }
+            Err(_) => {
+                let packed = pack(packer);
+                PackerState::Waits(packed.map_err(|error| LakeError::writing(&self.path, error))?)
+            }
+        };
         (self.rows, self.bytes) = (0, 0);
         Ok(())
     }

@@ -33,6 +33,10 @@ pub fn import(catalog: &Catalog, lake: &Path, now: Timestamp, stop: &Stop) -> Re
         }
     }
     for place in lake.repaired_places()? {
+        // Of which no file is recorded.
+        if catalog.root(place.name())?.is_none() {
+            continue;
+        }
         import.tree(place.name())?.map_err(|why| LakeError::part(place.path(), why.to_string()))?;
         repairs::import(&mut import, &place)?;
     }

@@ -369,7 +369,7 @@ fn other_files_are_no_parts_and_other_folders_no_places() {
 }
 
 #[test]
-fn a_tree_of_which_nothing_is_left_and_one_that_leads_up_are_not_imported() {
+fn a_tree_of_which_nothing_is_left_and_one_that_has_no_proper_path_are_not_imported() {
     let bench = Bench::new();
     bench.change(b"a", RecordChange::Add);
     bench.export(10);
@@ -382,11 +382,14 @@ fn a_tree_of_which_nothing_is_left_and_one_that_leads_up_are_not_imported() {
     assert!(other.roots().unwrap().is_empty());
     bench.change(b"a", RecordChange::Add);
     bench.export(40);
-    let place = Lake::open(&bench.lake).unwrap().place(&bench.root.path);
-    fs::rename(place.path(), bench.lake.join("place=%2Fsrv%2F..")).unwrap();
-    let error = take().unwrap_err().to_string();
-    assert!(error.contains("place=%2Fsrv%2F..: read: ") && error.ends_with("has .. for a name"), "{error}");
-    assert!(other.roots().unwrap().is_empty());
+    let mut place = Lake::open(&bench.lake).unwrap().place(&bench.root.path).path().to_path_buf();
+    for name in ["/srv/..", "ssh://host/..", "srv", "/srv/", "/srv//a", "/srv/./a"] {
+        let named = Lake::open(&bench.lake).unwrap().place(Path::new(name)).path().to_path_buf();
+        fs::rename(std::mem::replace(&mut place, named.clone()), &named).unwrap();
+        let error = take().unwrap_err().to_string();
+        assert!(error.starts_with(&*named.to_string_lossy()) && error.ends_with("shortest form"), "{error}");
+        assert!(other.roots().unwrap().is_empty());
+    }
 }
 
 /// The repairs of a tree, the latest first, without the numbers of their algorithms.

@@ -311,8 +311,9 @@ impl Catalog {
 
     /// The root of a path, recorded if need be.
     pub(super) fn target(&self, path: &Path, identity: Identity) -> Result<ImportTarget, ImportError> {
+        let is_shortest = path.components().collect::<PathBuf>().as_os_str() == path.as_os_str();
         let leads_up = path.components().any(|part| part == std::path::Component::ParentDir);
-        if leads_up || !path.is_absolute() && !super::is_address(path) {
+        if leads_up || !super::is_address(path) && !(path.is_absolute() && is_shortest) {
             return Err(ImportFault::RelativeRoot.into());
         }
         let root = match self.root(path)? {
@@ -458,8 +459,8 @@ pub enum ImportFault {
     /// No tree was named before it.
     #[error("a file comes before any root")]
     NoRoot,
-    /// The root of its tree is neither an absolute path nor an address, or has `..` for a name.
-    #[error("a root is no absolute path, or has .. for a name")]
+    /// The root of its tree is neither an absolute path in its shortest form nor an address without `..`.
+    #[error("a root is no absolute path in its shortest form")]
     RelativeRoot,
     /// Its path has no last name.
     #[error("a path without a name")]

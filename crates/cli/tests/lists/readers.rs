@@ -197,7 +197,7 @@ fn bags_are_imported_by_their_own_rules() {
     assert!(adopted.code == Some(0) && adopted.stderr.contains("3 files: 3 adopted"), "{adopted:?}");
     // A directory that is no bag has nothing to import.
     let ended = run(&folder, &["catalog", "import", "../none"]);
-    let what = "verisum: ../none: no bag, and no lake with records\n";
+    let what = "verisum: ../none: import: no bag, and no lake with records\n";
     assert_eq!((ended.code, &*ended.stderr), (Some(1), what));
 }
 

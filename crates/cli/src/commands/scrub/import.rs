@@ -161,7 +161,7 @@ impl ImportedList<'_> {
             if imported.added + imported.known > 0 {
                 return Ok((imported, Exit::Clean));
             }
-            ui::say(PROGRAM, &format!("{name}: no bag, and no lake with records"));
+            ui::say(PROGRAM, &format!("{name}: import: no bag, and no lake with records"));
             return Ok((imported, Exit::Mismatch));
         }
         let failed = |operation| move |error| Failure::File { name: file.to_path_buf(), operation, error };
