@@ -313,7 +313,7 @@ impl Catalog {
     pub(super) fn target(&self, path: &Path, identity: Identity) -> Result<ImportTarget, ImportError> {
         let is_shortest = path.components().collect::<PathBuf>().as_os_str() == path.as_os_str();
         let leads_up = path.components().any(|part| part == std::path::Component::ParentDir);
-        if leads_up || !super::is_address(path) && !(path.is_absolute() && is_shortest) {
+        if leads_up || !(super::is_address(path) || path.is_absolute() && is_shortest) {
             return Err(ImportFault::RelativeRoot.into());
         }
         let root = match self.root(path)? {
