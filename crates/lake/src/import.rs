@@ -10,8 +10,8 @@ use verisum_files::{Stop, Timestamp};
 use crate::error::go_on;
 use crate::{Lake, LakeError, Newest, Result, Row, repairs};
 
-/// Records the present rows of all places of a lake, if they have a digest. Files that have a record keep it. Repairs
-/// that are not remembered are remembered too. All or nothing.
+/// Records the present rows of all places of a lake, if they have a digest. Files that have a record keep it. Repairs of
+/// trees that the catalogue then has are remembered too. All or nothing.
 ///
 /// # Errors
 /// A part is none, the catalogue cannot be written, or it is time to stop.
@@ -33,7 +33,7 @@ pub fn import(catalog: &Catalog, lake: &Path, now: Timestamp, stop: &Stop) -> Re
         }
     }
     for place in lake.repaired_places()? {
-        // Of which no file is recorded.
+        // Nothing is recorded of it.
         if catalog.root(place.name())?.is_none() {
             continue;
         }
