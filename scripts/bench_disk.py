@@ -11,6 +11,7 @@ elsewhere, so that it need not be loaded. fio counts its own time, without its s
 """
 
 import argparse
+import contextlib
 import json
 import os
 import subprocess
@@ -58,8 +59,9 @@ def forget():
     Path("/proc/sys/vm/drop_caches").write_text("3", encoding="ascii")
 
 
-def limit(device, rate):
-    """Limits how many bytes a second this process and those that it starts read of a device."""
+@contextlib.contextmanager
+def limited(device, rate):
+    """Limits meanwhile how many bytes a second this process and those that it starts read of a device."""
     number = os.stat(device).st_rdev
     number = f"{os.major(number)}:{os.minor(number)}"
     old = Path("/sys/fs/cgroup/blkio")
@@ -69,7 +71,12 @@ def limit(device, rate):
         (group / "blkio.throttle.read_bps_device").write_text(f"{number} {rate}", encoding="ascii")
     else:
         (group / "io.max").write_text(f"{number} rbps={rate}", encoding="ascii")
-    (group / "cgroup.procs").write_text(str(os.getpid()), encoding="ascii")
+    try:
+        (group / "cgroup.procs").write_text(str(os.getpid()), encoding="ascii")
+        yield
+    finally:
+        (group.parent / "cgroup.procs").write_text(str(os.getpid()), encoding="ascii")
+        group.rmdir()
 
 
 def fill(path, size):
@@ -125,8 +132,8 @@ def main():
             device = found.stdout.strip()
             queue = Path("/sys/block") / os.path.basename(device) / "queue"
             (queue / "read_ahead_kb").write_text(READAHEAD, encoding="ascii")
-            limit(device, arguments.rate * 1_000_000)
-            bench(folder, arguments)
+            with limited(device, arguments.rate * 1_000_000):
+                bench(folder, arguments)
         finally:
             subprocess.run(["umount", folder], check=True)
 
