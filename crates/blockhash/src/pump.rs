@@ -454,3 +454,60 @@ impl Source for StreamSource<'_> {
         lock(&self.state).ended
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use verisum_digest::Digest;
+    use verisum_image::{Extent, ExtentKind, ImageError};
+
+    /// An image of these bytes.
+    struct ByteImage(Vec<u8>);
+
+    impl Image for ByteImage {
+        fn length(&self) -> u64 {
+            self.0.len() as u64
+        }
+
+        fn extents(&self, range: Range<u64>, out: &mut Vec<Extent>) -> Result<(), ImageError> {
+            out.push(Extent::new(range, ExtentKind::Data));
+            Ok(())
+        }
+
+        fn read_at(&self, buf: &mut [u8], offset: u64) -> Result<(), ImageError> {
+            buf.copy_from_slice(&self.0[offset as usize..offset as usize + buf.len()]);
+            Ok(())
+        }
+    }
+
+    /// As where a run of several usual ones is no longer in the page cache.
+    #[test]
+    fn a_run_that_is_longer_than_the_buffer_is_read_in_pieces() {
+        let mut bytes: Vec<u8> = (0..10 * 512 + 100).map(|at: u32| (at / 7 % 251 + 1) as u8).collect();
+        bytes[3 * 512..4 * 512].fill(0);
+        let digest = Digest::find("sha256").unwrap();
+        let params = Params::new(digest.clone()).block_size(512).unwrap();
+        let image = ByteImage(bytes.clone());
+        let planner = Mutex::new(RunPlanner::new(&image, 512, 1));
+        let source = ImageSource { image: &image, params: &params, planner, times: WayTimes::default() };
+        for reads in [vec![0..4608, 4608..5220], vec![0..1024, 1536..2048, 4096..5220]] {
+            let read = reads.iter().map(|range| &bytes[range.start as usize..range.end as usize]);
+            let blocks = read.flat_map(|part| part.chunks(512));
+            let expected: Vec<u8> = blocks.flat_map(|block| sha256(&digest, block)).collect();
+            for blocks in 1..=11 {
+                let mut hasher = BlockHasher::new(&params, ZeroBlock::new(&params)).unwrap();
+                let mut digests = Vec::new();
+                source.read_and_hash(&reads, &mut vec![0; blocks * 512], &mut hasher, &mut digests).unwrap();
+                assert_eq!(digests, expected, "{blocks} blocks of {reads:?}");
+            }
+        }
+    }
+
+    fn sha256(digest: &Digest, block: &[u8]) -> Vec<u8> {
+        let mut stream = digest.stream().unwrap();
+        stream.update(block).unwrap();
+        let mut output = vec![0; 32];
+        stream.finish(&mut output).unwrap();
+        output
+    }
+}

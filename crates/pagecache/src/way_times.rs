@@ -32,26 +32,22 @@ impl Default for WayTimes {
 }
 
 impl WayTimes {
-    /// Whether to map a part of a file: if reading was timed, and mapping was not tried often enough, or is faster.
+    /// Whether to map a part of a file: if reading was timed, and mapping was not tried often enough, or is faster by a
+    /// twentieth, which is about what it takes to unmap: that is not measured.
     pub fn prefer_mapping(&self) -> bool {
-        match self.tries.load(Ordering::Relaxed) {
-            0..TRIES => self.read.load(Ordering::Relaxed) < u64::MAX,
-            _ => self.is_mapping_faster(),
-        }
+        let [read, mapped] = [&self.read, &self.mapped].map(|number| number.load(Ordering::Relaxed));
+        read < u64::MAX && (!self.is_tried() || mapped < read / 20 * 19)
     }
 
-    /// Whether mapping was tried often enough, and is faster by a twentieth, which is about what it takes to unmap: that is
-    /// not measured.
-    fn is_mapping_faster(&self) -> bool {
-        let [read, mapped] = [&self.read, &self.mapped].map(|number| number.load(Ordering::Relaxed));
-        self.tries.load(Ordering::Relaxed) >= TRIES && mapped < read / 20 * 19
+    fn is_tried(&self) -> bool {
+        self.tries.load(Ordering::Relaxed) >= TRIES
     }
 
     /// How many parts of this length a thread takes at once, if `share` of them are left for each thread. Threads that map
     /// pages close to one another wait for each other, so there are several where mapping is faster; towards the end fewer,
     /// as no thread is to wait long for the last one.
     pub fn parts_at_once(&self, length: u64, share: u64) -> u64 {
-        match may_map() && self.is_mapping_faster() {
+        match may_map() && self.is_tried() && self.prefer_mapping() {
             true => (share / 2).min(RUN / length).max(1),
             false => 1,
         }
